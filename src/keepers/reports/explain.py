@@ -110,7 +110,6 @@ class Explanation(AsTable):
     def findings(self) -> list[str]:
         """How sure the answer is, and what the check found beyond the verdicts."""
         notes = self.selection.notes
-        # Verdicts keep nothing then, while the selector keeps all columns, and says so.
         none = [] if notes.structure_found else [f"{str(notes.summary).partition('; all')[0]}."]
         checked = [each for each in self.check.findings if each.about not in _IN_THE_TABLE]
         return [*none, *notes.how_sure, *notes.doubts, *(each.sentence for each in checked)]

@@ -399,8 +399,8 @@ def _header(
             f"Lines at the top that begin with '#' ({n_comments}) are skipped as comments; "
             "comment='#' (--comment '#') reads the file without this note."
         )
-    may_have_title = request.skip_rows is None and request.header is not False
-    if n_title := _n_title_rows(rows, sep) if may_have_title else 0:
+    has_names = request.header is not False
+    if n_title := _n_title_rows(rows, sep) if has_names and request.skip_rows is None else 0:
         words = shorten(" ".join(cell for cell in rows[0] if cell.strip()))
         notes.append(
             f"{words}, above the column names, is read as a title. If it belongs to the table, "
@@ -409,12 +409,9 @@ def _header(
         rows = rows[n_title:]
     if not rows:
         raise DataError("It holds no rows. A table needs column names and at least one row.")
-    n_header = request.header_rows or (
-        1 if request.header is False else _n_header_rows(rows, notes)
-    )
+    n_header = request.header_rows or (_n_header_rows(rows, notes) if has_names else 1)
     first, below = _joined_names(rows[:n_header]), rows[n_header:]
     second = below[0] if below else []
-    has_names = request.header is not False
     if request.header is None and request.header_rows is None and n_header == 1:
         has_names = _is_header(first, second, notes)
     if not has_names:
