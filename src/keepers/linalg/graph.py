@@ -11,9 +11,8 @@ from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from keepers._protocols import FloatArray, IndexArray
-from keepers.linalg.ordering import levels, nearest_first
-from keepers.linalg.scatter import row_blocks
-from keepers.linalg.spectrum import squared_row_norms
+from keepers.linalg.ordering import levels
+from keepers.linalg.scatter import row_blocks, row_sums
 
 Graph = Any
 """A symmetric graph of the samples: a CSR matrix, or an array with a weight for every pair."""
@@ -23,8 +22,6 @@ _VANISHED = 1e-200
 # Added to the diagonal of a singular G, as a share of its trace, as in the authors' RNE. G is
 # singular if its smallest eigenvalue is below the second share of the largest.
 RIDGE, SINGULAR_RATIO = 1e-3, 1e-12
-# Squared distances below this share of the largest are rounding.
-COINCIDENT = 1e-13
 # Up to here a dense eigenproblem is quicker than Lanczos, and nothing is random.
 DENSE_SAMPLES = 400
 # Where eigenvalues crowd, vectors that span them roughly have to do. The last always ends.
@@ -44,28 +41,6 @@ class NeighbourList:
     def n_neighbors(self) -> int:
         """Neighbours per sample, k."""
         return int(self.indices.shape[1])
-
-
-def squared_distances(points: FloatArray) -> FloatArray:
-    """Squared distances of all pairs of rows; centre rows first that lie far from the origin."""
-    lengths = squared_row_norms(points)
-    squared = points @ points.T
-    squared *= -2.0
-    squared += lengths[:, np.newaxis]
-    squared += lengths
-    np.maximum(squared, 0.0, out=squared)
-    np.fill_diagonal(squared, 0.0)
-    return np.asarray(squared)
-
-
-def nearest_by_distance(squared: FloatArray, n_neighbors: int) -> IndexArray:
-    """The nearest others of every point, in no order, from squared distances, which are changed.
-
-    Points that coincide up to rounding are at distance 0, and ties go to the lowest index.
-    """
-    squared[squared <= COINCIDENT * squared.max(initial=0.0)] = 0.0
-    np.fill_diagonal(squared, np.inf)
-    return nearest_first(squared, n_neighbors)
 
 
 def heat_weights(neighbours: NeighbourList, bandwidth: float) -> FloatArray:
@@ -96,18 +71,13 @@ def union_graph(
     return graph
 
 
-def degrees(graph: Graph) -> FloatArray:
-    """Row sums."""
-    return np.asarray(graph.sum(axis=1)).ravel()
-
-
 def laplacian(graph: Graph) -> Graph:
     """D - S, stored as S is."""
     if not sp.issparse(graph):
         L = -graph
-        L.flat[:: len(L) + 1] += degrees(graph)
+        L.flat[:: len(L) + 1] += row_sums(graph)
         return L
-    return sp.csr_array(sp.csr_array(sp.diags(degrees(graph))) - graph)
+    return sp.csr_array(sp.csr_array(sp.diags(row_sums(graph))) - graph)
 
 
 def graph_defect(graph: Graph, neighbours: NeighbourList | None = None) -> str | None:
@@ -116,7 +86,7 @@ def graph_defect(graph: Graph, neighbours: NeighbourList | None = None) -> str |
     ``neighbours``: the list that it was made of; None: it has a weight for every pair.
     """
     n_samples = graph.shape[0]
-    to_others = degrees(graph) - graph.diagonal()
+    to_others = row_sums(graph) - graph.diagonal()
     isolated = int(np.sum(to_others <= _VANISHED))
     if isolated == n_samples:
         return "all heat weights underflow to zero: the bandwidth is far below the distances"
@@ -167,7 +137,7 @@ def leading_eigenvectors(
     that order. ``whole_pieces`` adds those that ``n_vectors`` would cut off: then the span does not
     depend on this choice.
     """
-    weight = degrees(graph)
+    weight = row_sums(graph)
     root = np.sqrt(weight)
     inverse_root = np.zeros(len(weight))
     np.divide(1.0, root, out=inverse_root, where=weight > 0)

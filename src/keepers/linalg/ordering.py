@@ -25,6 +25,8 @@ TIE_TOLERANCE_SINGLE = 2e-6
 # Single steps of a computation carry less rounding than its result.
 _STEP_TOLERANCE = 1e-10
 _TILT = 1e-9
+# Squared distances below this share of the largest are rounding.
+COINCIDENT = 1e-13
 GOLDEN_RATIO = np.uint64(0x9E3779B97F4A7C15)
 """The step of SplitMix64: its i-th number from the state s is ``mix(s + i * GOLDEN_RATIO)``."""
 _KEYS_AT_ONCE = 1 << 18
@@ -74,6 +76,28 @@ def nearest_first(distances: FloatArray, count: int) -> IndexArray:
     # Surely within the edge, at it, beyond it; a stable sort leaves each in the order of indices.
     zone = (distances >= edge - reach).astype(np.int8) + (distances > edge + reach)
     return np.asarray(np.argsort(zone, axis=1, kind="stable")[:, :count])
+
+
+def squared_distances(points: FloatArray) -> FloatArray:
+    """Squared distances of all pairs of rows; centre rows first that lie far from the origin."""
+    lengths = np.einsum("ij,ij->i", points, points)
+    squared = points @ points.T
+    squared *= -2.0
+    squared += lengths[:, np.newaxis]
+    squared += lengths
+    np.maximum(squared, 0.0, out=squared)
+    np.fill_diagonal(squared, 0.0)
+    return np.asarray(squared)
+
+
+def nearest_by_distance(squared: FloatArray, n_neighbors: int) -> IndexArray:
+    """The nearest others of every point, in no order, from squared distances, which are changed.
+
+    Points that coincide up to rounding are at distance 0, and ties go to the lowest index.
+    """
+    squared[squared <= COINCIDENT * squared.max(initial=0.0)] = 0.0
+    np.fill_diagonal(squared, np.inf)
+    return nearest_first(squared, n_neighbors)
 
 
 def share_of_nearest(distances: FloatArray, count: int) -> FloatArray:

@@ -54,6 +54,10 @@ def as_array(X: Any) -> FloatArray:
     return np.asarray(X.toarray() if sp.issparse(X) else X)
 
 
+def row_sums(X: Any) -> FloatArray:
+    return np.asarray(X.sum(axis=1)).ravel()
+
+
 def scale_columns(X: Any, factors: FloatArray) -> Any:
     """Every column of X times its factor, in the precision of X."""
     cast = factors.astype(X.dtype, copy=False)

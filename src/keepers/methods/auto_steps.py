@@ -40,9 +40,13 @@ import scipy.sparse as sp
 from scipy.special import ndtr
 
 from keepers._protocols import BoolArray, FloatArray, IndexArray
-from keepers.linalg.graph import degrees, nearest_by_distance, squared_distances
-from keepers.linalg.ordering import first_largest, mean_ranks
-from keepers.linalg.scatter import ColumnMoments, as_array, column_moments
+from keepers.linalg.ordering import (
+    first_largest,
+    mean_ranks,
+    nearest_by_distance,
+    squared_distances,
+)
+from keepers.linalg.scatter import ColumnMoments, as_array, column_moments, row_sums
 from keepers.linalg.spectrum import edge_of_scatter, pairs_above
 
 LEVEL = 0.01
@@ -395,7 +399,7 @@ def smoothness(
     """
     every_order = np.array([np.arange(columns.n_samples), *orders])
     found = np.empty((len(every_order), len(wanted)))
-    upper, degree = sp.coo_array(sp.triu(graph, 1)), degrees(graph)
+    upper, degree = sp.coo_array(sp.triu(graph, 1)), row_sums(graph)
     # Without gaps, the graph is reordered instead of the samples.
     edges = _reorder_graph(upper, every_order[:1] if columns.has_gaps else every_order)
     weight = degree[np.argsort(every_order)]

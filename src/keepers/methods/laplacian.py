@@ -17,8 +17,8 @@ import numpy as np
 
 from keepers._protocols import BoolArray, FloatArray
 from keepers.exceptions import ConvergenceWarning, DataWarning, warn_caller
-from keepers.linalg.graph import Graph, degrees, leading_eigenvectors
-from keepers.linalg.scatter import CONSTANT_RATIO, as_array, by_columns, row_blocks
+from keepers.linalg.graph import Graph, leading_eigenvectors
+from keepers.linalg.scatter import CONSTANT_RATIO, as_array, by_columns, row_blocks, row_sums
 from keepers.methods.base import RankingSelector
 from keepers.methods.neighbours import BANDWIDTH, binary_graph, full_heat_graph, heat_graph
 from keepers.methods.parameters import (
@@ -54,10 +54,10 @@ def laplacian_scores(graph: Graph, X: Any, power: int = 1) -> GraphScores:
     X is an array or a CSR/CSC matrix, the graph a CSR matrix or an array.
     """
     n_features, worst = X.shape[1], 2.0**power
-    total = float(degrees(graph).sum())
+    total = float(row_sums(graph).sum())
     if total == 0.0:  # no edge at all
         return GraphScores(np.full(n_features, worst), np.ones(n_features, bool), np.empty(0))
-    S, weight = graph / total, degrees(graph) / total
+    S, weight = graph / total, row_sums(graph) / total
     forms, lengths = np.empty((2, n_features))
     flat = np.empty(n_features, dtype=bool)
     joined = weight > np.finfo(float).tiny

@@ -39,8 +39,7 @@ from keepers.exceptions import (
     warn_caller,
 )
 from keepers.linalg.correlation import walk_ranking
-from keepers.linalg.graph import COINCIDENT, squared_distances
-from keepers.linalg.ordering import levels, share_of_nearest
+from keepers.linalg.ordering import COINCIDENT, levels, share_of_nearest, squared_distances
 from keepers.linalg.scatter import as_array, as_scatter, by_columns
 from keepers.linalg.spectrum import principal_subspace
 from keepers.methods.auto import AutoSelector

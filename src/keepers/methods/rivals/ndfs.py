@@ -37,8 +37,7 @@ from sklearn.utils import check_random_state
 from keepers._blas_threads import one_blas_thread_if_small
 from keepers._protocols import FloatArray
 from keepers.exceptions import DataWarning, warn_caller
-from keepers.linalg.graph import degrees
-from keepers.linalg.scatter import as_array
+from keepers.linalg.scatter import as_array, row_sums
 from keepers.linalg.spectrum import row_norms
 from keepers.methods.parameters import Seed, positive
 from keepers.methods.reading import MemoryTable
@@ -130,7 +129,7 @@ def solve_ndfs(
     tol: float,
 ) -> RowSparseRegression:
     """Iterate from F until row norms change by no more than ``tol`` of the largest, in one step."""
-    D = degrees(graph)[:, np.newaxis]
+    D = row_sums(graph)[:, np.newaxis]
     norms = np.full(table.n_features, F.shape[1] ** 0.5)  # of W = 1
     history: list[float] = []
     change = np.inf
