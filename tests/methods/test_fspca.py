@@ -71,14 +71,11 @@ class TestTheSolver:
         value = held_variance(S, start, m)
         assert value == pytest.approx(float(stored[f"go_value_{case}"]), rel=1e-10)
         path, values = stored[f"ipu_support_path_{case}"], stored[f"ipu_value_path_{case}"]
-        n_changes = sum(map(np.any, np.diff([start, *path], axis=0)))
         for n_steps, support in enumerate(path, 1):
             found = improve_by_projection(DenseScatter(S), start, m, max_iter=n_steps)
             np.testing.assert_array_equal(found.features, support)
             assert found.variance == pytest.approx(values[n_steps - 1], rel=1e-10)
-            assert found.n_steps == min(n_steps, n_changes + 1)
         end = improve_by_projection(DenseScatter(S), start, m)
-        assert (len(end.history), end.n_steps) == (n_changes + 1, n_changes + 1)
         squared = np.zeros(len(S))
         squared[end.features] = np.sum(end.held.vectors**2, axis=1)
         np.testing.assert_allclose(squared, stored[f"ipu_squared_norms_{case}"], atol=1e-8)
@@ -106,12 +103,16 @@ class TestTheSolver:
             assert len(held.features) == k
             assert held.variance == pytest.approx(held_variance(case.S, held.features, m), rel=1e-9)
             assert held.variance <= case.best * (1 + 1e-9)
-            assert np.all(np.diff(found.history) >= -1e-12 * case.best)
-            assert found.history[-1] == pytest.approx(held.variance, rel=1e-9)
-            # Each run of projections ends with one that changes nothing; exchanges lie between.
-            assert len(found.history) <= found.n_steps < 2 * len(found.history)
             n_best += held.variance >= case.best * (1 - 1e-9)
         assert n_best >= 98
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_no_projection_loses_variance(self, seed):
+        X = table(seed, seed % 4, 25, 40)
+        scatter, start = DenseScatter(X.T @ X), np.arange(8)
+        found = [improve_by_projection(scatter, start, 3, max_iter=n) for n in range(7)]
+        values = [held_variance(scatter.matrix, each.features, 3) for each in found]
+        assert np.all(np.diff(values) >= -1e-12 * values[-1])
 
     @pytest.mark.parametrize("width", [1, 2, 3])
     def test_the_gain_of_a_feature_is_what_the_components_hold_more_with_it(self, width):
@@ -137,11 +138,12 @@ class TestTheSolver:
         assert held.features.tolist() == [0, 1, 3, 4]
         assert held.variance == pytest.approx(16.0)
 
-    def test_many_kept_features_are_found_without_holding_their_scatter(self):
+    def test_many_kept_features_are_found_without_holding_their_scatter(self, monkeypatch):
+        monkeypatch.setattr("keepers.methods.fspca.MOST_CANDIDATES", 40)
         X = table(3, 3, 40, 60)
         operator = FactoredScatter(X, column_moments(X))
         pca = principal_subspace(operator, 3, np.random.default_rng(0))
-        found = solve_fspca(operator, pca, AllowedSets.of_count(60, 30), most_candidates=40)
+        found = solve_fspca(operator, pca, AllowedSets.of_count(60, 30))
         largest = np.argsort(-np.sum(X**2, axis=0))[:30]
         direct = improve_by_projection(DenseScatter(X.T @ X), largest, 3)
         assert found.held.variance >= direct.variance * (1 - 1e-9)
@@ -158,7 +160,6 @@ class TestTheSolver:
         assert found.held.features.tolist() in sets
         best = max(held_variance(S, rows, 2) for rows in sets)
         assert 0.97 * best <= found.held.variance <= best * (1 + 1e-9)
-        assert np.all(np.diff(found.history) >= -1e-12 * best)
 
 
 @pytest.fixture(scope="module")
@@ -201,8 +202,6 @@ def test_what_is_stored_is_what_the_kept_features_hold(X):
     assert not selector.components_[:, ~selector.support_].any()
     np.testing.assert_allclose(selector.mean_, X.mean(axis=0))
     np.testing.assert_allclose(selector.var_, X.var(axis=0))
-    assert np.all(np.diff(selector.objective_) >= -1e-9 * selector.value_)
-    assert selector.objective_[-1] == pytest.approx(selector.value_, rel=1e-9)
     # Scores are what the components hold of every feature, least squares of it on their scores.
     Xc = X - X.mean(axis=0)
     Q = np.linalg.qr(Xc @ selector.components_.T)[0]

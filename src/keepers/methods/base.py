@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from textwrap import indent
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
@@ -47,6 +48,7 @@ from keepers.methods.reading import (
     named_table,
     naming_gaps,
     open_blocks,
+    read_any_table,
     read_blocks,
     read_table,
     refuse_other_columns,
@@ -634,7 +636,7 @@ class RankingSelector(ColumnSelector):
         >>> selector.certificate(X).share > 0.8
         True
         """
-        from keepers.proofs.certify import certify_columns  # it reads tables by a selector
+        from keepers.proofs.certify import certify  # it reads tables by a selector
 
         features = self.top(k).indices
         fitted = getattr(self, "best_estimator_", self)  # of those that choose their settings
@@ -645,7 +647,9 @@ class RankingSelector(ColumnSelector):
         settings.setdefault("scaling", scaling if is_real(scaling) else 0.0)
         # A certificate is about a table without gaps.
         settings.setdefault("missing", "model" if self.missing == "observed" else self.missing)
-        return certify_columns(self, X, features, n_components, **settings)
+        missing, check = settings["missing"], partial(refuse_other_columns, self)
+        read = read_any_table(X, n_components=n_components, missing=missing, check=check)
+        return certify(read, features, n_components, **settings)
 
 
 class ScatterSelector(RankingSelector):

@@ -49,7 +49,6 @@ from keepers.linalg.spectrum import (
 from keepers.methods.base import ScatterSelector
 from keepers.methods.parameters import (
     COMPONENTS,
-    FeatureControl,
     FeatureCount,
     Seed,
     check_component_count,
@@ -178,12 +177,6 @@ class AllowedSets:
         """Any ``count`` of ``size`` features, with those that must be kept."""
         return cls(min(count, size), np.zeros(size, dtype=bool) if must is None else must)
 
-    @classmethod
-    def of_table(cls, table: FittedTable, control: FeatureControl, count: int) -> "AllowedSets":
-        """The usable columns that a user allows; constant ones that must be kept take a place."""
-        must = control.must[table.usable]
-        return cls.of_count(len(must), count - int(np.sum(control.must & table.unusable)), must)
-
     def choose(self, values: FloatArray) -> IndexArray:
         """Features whose values add up to the most; ties go to the lowest index."""
         chosen = self.must.copy()
@@ -196,15 +189,11 @@ class AllowedSets:
 
 @dataclass(frozen=True)
 class FoundSet:
-    """A set, and the way there."""
+    """A set, what it holds, and the images of its components."""
 
     held: HeldSet
     images: FloatArray
     """B of the set, a row for every feature of S."""
-    history: tuple[float, ...]
-    """F of every set on the way, with the last one; it never falls."""
-    n_steps: int
-    """Projections (the last one changes nothing) and exchanges."""
 
     @property
     def features(self) -> IndexArray:
@@ -213,12 +202,7 @@ class FoundSet:
     @property
     def variance(self) -> float:
         """F of the set."""
-        return self.history[-1]
-
-    def then(self, later: "FoundSet", *, exchanged: bool = False) -> "FoundSet":
-        """A set found from this one, or from one that differs by an exchange; the way to both."""
-        history = self.history + later.history[0 if exchanged else 1 :]
-        return replace(later, history=history, n_steps=self.n_steps + later.n_steps + exchanged)
+        return self.held.variance
 
 
 def improve_by_projection(
@@ -236,20 +220,17 @@ def improve_by_projection(
     features = np.sort(np.asarray(features, dtype=np.intp))
     allowed = allowed or AllowedSets.of_count(operator.size, len(features))
     held = hold(operator, features, width)
-    images, history, n_steps = images_of(operator, held), [held.variance], 0
-    while n_steps < max_iter:
-        n_steps += 1
+    images = images_of(operator, held)
+    for _ in range(max_iter):
         p = projections(held, images)
         features = allowed.choose(p)
-        if not np.sum(p[features]) > history[-1] * (1.0 + GAIN):
+        if not np.sum(p[features]) > held.variance * (1.0 + GAIN):
             break
         candidate = hold(operator, features, width)
-        if candidate.variance < history[-1]:
+        if candidate.variance < held.variance:
             break  # by rounding
-        held = candidate
-        images = images_of(operator, held)
-        history.append(held.variance)
-    return FoundSet(held, images, tuple(history), n_steps)
+        held, images = candidate, images_of(operator, candidate)
+    return FoundSet(held, images)
 
 
 # The search
@@ -264,18 +245,16 @@ def solve_fspca(
     operator: SymmetricOperator,
     pca: Subspace,
     allowed: AllowedSets,
-    *,
-    most_candidates: int = MOST_CANDIDATES,
 ) -> FoundSet:
     """The best set from several starts, given the m leading eigenpairs of S.
 
-    At most ``most_candidates`` rows of S are held as a matrix.
+    At most `MOST_CANDIDATES` rows of S are held as a matrix.
     """
     width = len(pca.values)
     scores, variances = go_scores(pca), operator.diagonal()
     starts = [allowed.choose(scores), allowed.choose(variances)]
     size = max(len(features) for features in starts)
-    wanted = int(np.clip(CANDIDATES_EACH * size, FEWEST_CANDIDATES, most_candidates))
+    wanted = int(np.clip(CANDIDATES_EACH * size, FEWEST_CANDIDATES, MOST_CANDIDATES))
     if size > wanted // 2 and operator.size > wanted:
         # Too many are kept to hold S on candidates: IPU with products of all of S.
         ends = [improve_by_projection(operator, features, width, allowed) for features in starts]
@@ -296,7 +275,7 @@ def solve_fspca(
         again = search.swap(search.project(np.searchsorted(rows, held.features)))
         if not again.variance > found.variance * (1.0 + GAIN):
             break
-        found = found.then(again)
+        found = again
     return replace(found, held=held)
 
 
@@ -423,7 +402,7 @@ class _Search:
             best = self._best_swap(found.held)
             if not best.variance > found.variance * (1.0 + GAIN):
                 break
-            found = found.then(self.project(best.features), exchanged=True)
+            found = self.project(best.features)
         return found
 
     def _best_swap(self, held: HeldSet) -> HeldSet:
@@ -503,10 +482,6 @@ class FSPCA(ScatterSelector):
         The variance of the data along each component, divided by n - 1 as in scikit-learn's PCA.
     value_ : float
         Tr(W'SW): (n - 1) times the sum of ``explained_variance_``.
-    objective_ : array
-        Tr(W'SW) of every set on the way from the best start; it never falls.
-    n_iter_ : int
-        Projection steps and exchanges from the best start.
     {seen}
 
     See Also
@@ -562,7 +537,10 @@ class FSPCA(ScatterSelector):
         table = control.restrict(everything).scale(float(self.scaling))
         self.n_features_to_select_ = control.count_to_select(self.n_features_to_select)
         self._check_width(self.n_features_to_select_)
-        allowed = AllowedSets.of_table(table, control, self.n_features_to_select_)
+        # Constant columns that must be kept take a place.
+        n_free = self.n_features_to_select_ - int(np.sum(control.must & table.unusable))
+        must = control.must[table.usable]
+        allowed = AllowedSets.of_count(len(must), n_free, must)
         if allowed.count < 1:
             raise ParameterError(
                 "At least one column that varies must be kept; all places, "
@@ -583,8 +561,6 @@ class FSPCA(ScatterSelector):
             order = order[np.argsort(~first[order], kind="stable")]
             self._store_order(order, everything, control.must, control.never)
             self._store_components(result.held, scatter, table)
-        self.objective_ = np.array(result.history)
-        self.n_iter_ = result.n_steps
         self.n_components_ = len(pca.values)
         self.mean_ = table.mean.astype(table.dtype, copy=False)
         self.var_ = everything.variances  # float32 may not hold it

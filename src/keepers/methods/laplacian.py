@@ -235,8 +235,6 @@ class SPEC(RankingSelector):
     scores_ : array of shape (n_features,)
         Minus phi1, minus phi2, or phi3, which lie between 0 and 2^power; higher is better. Constant
         columns hold the worst value.
-    eigenvalues_ : array
-        The xi_2, ..., xi_k that "phi3" used; empty for the others.
     converged_ : bool
         Whether the eigenvectors reached their tolerance.
     {fitted}
@@ -248,8 +246,6 @@ class SPEC(RankingSelector):
     >>> selector = SPEC(50, criterion="phi3", n_clusters=4).fit(X)
     >>> selector.transform(X).shape
     (83, 50)
-    >>> len(selector.eigenvalues_)
-    3
     """
 
     looks_for = "features that take similar values in similar samples"
@@ -283,7 +279,7 @@ class SPEC(RankingSelector):
             _warn_of_shortfalls(result, n_clusters)
         else:
             result = laplacian_scores(graph, table.X, self.power)
-        self.eigenvalues_, self.converged_ = result.eigenvalues, result.converged
+        self.converged_ = result.converged
         if self.criterion == "phi3":
             return table.to_all_columns(result.scores)
         return 0.0 - table.to_all_columns(result.scores, fill=2.0**self.power)

@@ -181,15 +181,12 @@ def full_heat_graph(X: Any, bandwidth: float | None) -> FloatArray:
     None takes the mean distance as bandwidth, over all samples however many there are.
     """
     points = _Points(X)
-    graph = np.empty((points.n_samples, points.n_samples))
-    for rows, squared in points.squared_distances():
-        np.sqrt(squared, out=graph[rows])
+    graph = np.sqrt(np.concatenate([squared for _, squared in points.squared_distances()]))
     width = float(graph.mean()) if bandwidth is None else bandwidth
     _refuse_zero_width(width)
     with np.errstate(over="ignore"):  # a square past 1e308 has the weight exp(-inf) = 0
-        for rows in row_blocks(len(graph), len(graph), _CACHED_BYTES):
-            scaled = graph[rows] / width
-            np.exp(-0.5 * scaled * scaled, out=graph[rows])
+        np.square(graph / width, out=graph)
+        np.exp(-0.5 * graph, out=graph)
     np.fill_diagonal(graph, 0.0)
     _warn_of(graph_defect(graph))
     return graph

@@ -8,7 +8,6 @@ question, but an upper bound on the answer is cheap (`keepers.proofs.bounds`).
 import math
 import time
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ from keepers.methods.parameters import (
     one_of,
     positive,
 )
-from keepers.methods.reading import FittedTable, read_any_table, refuse_other_columns
+from keepers.methods.reading import FittedTable, read_any_table
 from keepers.proofs import bounds
 
 _BOUNDS = {
@@ -240,15 +239,6 @@ def certify(
             n_components = min(len(spectrum.values), len(chosen))
         found = _compare_with_bounds(table, operator, chosen, int(n_components), tight, rng)
     return replace(found, feature_names=read.names, seconds=time.perf_counter() - begun)
-
-
-def certify_columns(
-    selector: Any, X: Any, features: Any, n_components: int | float | str, **settings: Any
-) -> Certificate:
-    """The same for a table with the columns that a selector was fitted to."""
-    missing, check = settings.get("missing", "error"), partial(refuse_other_columns, selector)
-    read = read_any_table(X, n_components=n_components, missing=missing, check=check)
-    return certify(read, features, n_components, **settings)
 
 
 def _compare_with_bounds(

@@ -9,7 +9,6 @@ and a penalty g that grows by a tenth a step. Each step (`RNE_obj.m` of the auth
 3. moves Y along M - A H, and raises g.
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -22,7 +21,7 @@ from keepers.linalg.graph import reconstruction_weights
 from keepers.linalg.scatter import as_array
 from keepers.linalg.spectrum import squared_row_norms
 from keepers.methods.neighbours import nearest_neighbours
-from keepers.methods.parameters import Seed, cap_neighbors, positive, whole
+from keepers.methods.parameters import Seed, cap_neighbors, positive
 from keepers.methods.reading import MemoryTable
 from keepers.methods.rivals import EPS, Rival
 
@@ -38,7 +37,7 @@ def soft_threshold(Q: FloatArray, threshold: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class RNEResult:
-    """The last step of the best run."""
+    """The last step."""
 
     H: FloatArray
     objective: FloatArray
@@ -46,14 +45,9 @@ class RNEResult:
 
 
 def solve_rne(
-    A: FloatArray, starts: Iterable[FloatArray], *, alpha: float, max_iter: int, tol: float
+    A: FloatArray, H: FloatArray, *, alpha: float, max_iter: int, tol: float
 ) -> RNEResult:
-    """Run from each start (d x m, entries > 0); keep the smallest final objective."""
-    runs = (_run(A, start, alpha, max_iter, tol) for start in starts)
-    return min(runs, key=lambda run: run.objective[-1])
-
-
-def _run(A: FloatArray, H: FloatArray, alpha: float, max_iter: int, tol: float) -> RNEResult:
+    """Iterate from H (d x m, entries > 0)."""
     gram = A.T @ A
     positive_gram = np.maximum(gram, 0.0)
     M: FloatArray = A @ H
@@ -107,9 +101,6 @@ class RNE(Rival):
         Neighbours that rebuild a sample. Capped, with a warning, at n_samples - 1.
     alpha : float, default=1000.0
         Weight of the orthonormality of H, fixed at this value in the authors' program.
-    n_init : int, default=1
-        Random starts; the one with the smallest final objective is kept. The selection depends
-        strongly on it.
     max_iter : int, default=50
         Steps at most, of 30 updates of H each.
     tol : float, default=1e-6
@@ -117,7 +108,7 @@ class RNE(Rival):
         row.
     {max_correlation}
     random_state : int, RandomState or None, default=None
-        Seeds the starts.
+        Seeds the start, on which the selection depends strongly.
 
     Attributes
     ----------
@@ -140,12 +131,10 @@ class RNE(Rival):
     depends_on_k = True
     parameter_rules: ClassVar = {
         "alpha": positive(),
-        "n_init": whole(),
     }
 
     n_neighbors: int = 5
     alpha: float = 1000.0
-    n_init: int = 1
     max_iter: int = 50
     tol: float = 1e-6
     random_state: Seed = None
@@ -163,8 +152,7 @@ class RNE(Rival):
                 "the scores only reflect the random start.",
                 DataWarning,
             )
-        rng = self.random_generator()
-        starts = (rng.random((n_usable, width)) for _ in range(self.n_init))
-        result = solve_rne(A, starts, alpha=self.alpha, max_iter=self.max_iter, tol=self.tol)
+        start = self.random_generator().random((n_usable, width))
+        result = solve_rne(A, start, alpha=self.alpha, max_iter=self.max_iter, tol=self.tol)
         self.store_run(result)
         return table.to_all_columns(squared_row_norms(result.H))
