@@ -24,6 +24,8 @@ TIE_TOLERANCE = 1e-7
 TIE_TOLERANCE_SINGLE = 2e-6
 # Single steps of a computation carry less rounding than its result.
 _STEP_TOLERANCE = 1e-10
+# Squared distances below this share of the largest are rounding.
+COINCIDENT = 1e-13
 _TILT = 1e-9
 # Squared distances below this share of the largest are rounding.
 COINCIDENT = 1e-13

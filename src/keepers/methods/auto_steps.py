@@ -82,10 +82,6 @@ variance (docs/decisions/0025-any-table.md compares limits)."""
 _ROUNDING = 1e-12
 
 
-Observed = tuple[FloatArray, FloatArray | None]
-"""Values of columns, one a row, 0 in the gaps; and 1 where observed, None without gaps."""
-
-
 # Clouds
 
 
@@ -184,7 +180,7 @@ class UnitFreeColumns:
             block /= self._length[columns, np.newaxis]
         return block
 
-    def observed(self, columns: IndexArray) -> Observed:
+    def observed(self, columns: IndexArray) -> tuple[FloatArray, FloatArray | None]:
         """The observed values about their means, of length 1, 0 in the gaps; and 1 where observed.
 
         Without gaps, the columns as `standardised`, and None.
@@ -240,12 +236,9 @@ class UnitFreeColumns:
         return self._ranks[self._row_of_ranks[columns]]
 
 
-def _some(columns: Observed, wanted: IndexArray) -> Observed:
-    values, there = columns
-    return values[wanted], None if there is None else there[wanted]
-
-
-def correlate(mine: Observed, theirs: Observed) -> FloatArray:
+def correlate(
+    mine: tuple[FloatArray, FloatArray | None], theirs: tuple[FloatArray, FloatArray | None]
+) -> FloatArray:
     """Correlations of columns from `UnitFreeColumns.observed`; 0 over too few common rows."""
     (x, in_x), (y, in_y) = mine, theirs
     products = x @ y.T
@@ -763,7 +756,6 @@ class Discount:
         self._nearest, self._r = np.full(len(values), -1), np.zeros(len(values))
         self._taken: list[int] = []
         self._scores: list[float] = []
-        self._window = np.empty(0, dtype=np.intp), np.empty((0, 0))
 
     def ranking(self, most: int) -> Discounted:
         """The order after at most ``most`` columns, or the number of the last call, were taken.
@@ -794,16 +786,14 @@ class Discount:
             stale = self._n_compared < place
             near = self._must[place : place + 1] if place < n_must else self._highest(stale)
             here = self._columns.observed(near)
-            behind = np.flatnonzero(self._n_compared[near] < place)
-            if len(behind):
-                before = np.array(taken[self._n_compared[near[behind]].min() :])
-                r = correlate(_some(here, behind), self._columns.observed(before))
-                self._compare(near[behind], r, before)
+            since = int(self._n_compared[near].min())
+            if since < place:
+                before = np.array(taken[since:])
+                self._compare(near, correlate(here, self._columns.observed(before)), before)
             others = self._bounds.copy()
             others[near] = -np.inf
             might_be = float(others[stale].max(initial=-np.inf))
             others_are = float(others[~stale].max(initial=-np.inf))
-            among = self._correlate_window(near, here)
             self._n_compared[near] = place
             while len(taken) < count:
                 bounds = self._bounds[near]
@@ -816,20 +806,9 @@ class Discount:
                 if len(taken) <= n_must:
                     break
                 might_be = max(might_be, others_are)
-                self._compare(near, among[:, at : at + 1], near[at : at + 1])
+                best = near[at : at + 1]
+                self._compare(near, correlate(here, self._columns.observed(best)), best)
                 self._n_compared[near] = len(taken)
-
-    def _correlate_window(self, near: IndexArray, here: Observed) -> FloatArray:
-        """Correlations among the columns that are compared; those of the last round are known."""
-        last, known = self._window
-        _, old, old_place = np.intersect1d(near, last, assume_unique=True, return_indices=True)
-        new = np.setdiff1d(np.arange(len(near)), old)
-        among = np.empty((len(near), len(near)))
-        among[np.ix_(old, old)] = known[np.ix_(old_place, old_place)]
-        among[new] = correlate(_some(here, new), here)
-        among[:, new] = among[new].T
-        self._window = near, among
-        return among
 
     def _highest(self, stale: BoolArray) -> IndexArray:
         """The columns with the highest bounds, in the order of the table.
