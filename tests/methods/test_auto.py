@@ -31,6 +31,7 @@ from keepers.methods.auto_steps import (
     measure_smoothness,
     neighbour_graph,
     smoothness,
+    split_copies,
     sum_folds,
 )
 from keepers.methods.laplacian import laplacian_scores
@@ -639,6 +640,16 @@ def test_the_same_features_come_back_where_others_are_noise():
     selector = AutoSelector(6).fit(X)
     assert selector.stability_.n_same == 6.0
     assert "the same 6 features would be kept" in selector.summary_
+
+
+def test_rounding_does_not_decide_what_says_the_same():
+    r = np.array([[1.0, 1.0 - 4e-16, 0.9], [1.0 - 4e-16, 1.0, 0.95 - 4e-16], [0.9, 0.95, 1.0]])
+    for limit, kept in ((1.0, [0, 2]), (0.95, [0, 2]), (0.9, [0])):
+        found, copies = split_copies(np.arange(3), r, np.zeros(3, dtype=bool), limit)
+        assert found.tolist() == kept
+        assert sorted([*found, *copies]) == [0, 1, 2]
+    always = np.array([False, True, False])
+    assert split_copies(np.arange(3), r, always, 0.95)[0].tolist() == [0, 1]
 
 
 def test_halves_keep_the_number_that_was_asked_for_or_choose_their_own():
