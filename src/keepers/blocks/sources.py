@@ -70,25 +70,23 @@ class ArrayBlocks(LocalBlocks):
         self._X = canonical_sparse(X).tocsr() if sp.issparse(X) else X
         self.name, self.feature_names = name, feature_names
         self.n_samples, self.n_features = n_rows, width = tuple(map(int, X.shape))
-        first = self._rows(0, 1)
+        first = self._rows(0, 1).values
         self.is_sparse, self.dtype = bool(sp.issparse(first)), first.dtype
         self.n_stored = getattr(X, "nnz", None) if self.is_sparse else n_rows * width
         per_row = width if self.n_stored is None else self.n_stored // n_rows
         self._step = rows_at_once(per_row, self.dtype.itemsize)
 
-    def _rows(self, start: int, stop: int) -> Any:
+    def _rows(self, start: int, stop: int) -> RowBlock:
         origin = f"{self.name}, rows {start + 1} to {stop}"
         is_map = isinstance(self._X, np.memmap)
         rows = copy_rows(self._X, start, stop) if is_map else self._X[start:stop]
-        return block_values(rows, origin)
+        return RowBlock(block_values(rows, origin), origin)
 
     def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
         n_rows = self._X.shape[0]
         for start in range(0, n_rows, self._step):
-            stop = min(start + self._step, n_rows)
-            rows = self._rows(start, stop)
-            origin = f"{self.name}, rows {start + 1} to {stop}"
-            yield RowBlock(rows if columns is None else rows[:, columns], origin)
+            block = self._rows(start, min(start + self._step, n_rows))
+            yield block if columns is None else replace(block, values=block.values[:, columns])
 
 
 class GivenBlocks(LocalBlocks):
@@ -107,7 +105,7 @@ class GivenBlocks(LocalBlocks):
         self.n_features, self.dtype = int(values.shape[1]), values.dtype
         self.is_sparse = bool(sp.issparse(values))
 
-    def _begin(self) -> Iterable[Any]:
+    def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
         asked, before = self._ask(), self._asked
         if asked is before and isinstance(asked, Iterator):
             raise DataError(
@@ -115,10 +113,7 @@ class GivenBlocks(LocalBlocks):
                 "Return a new one for every pass."
             )
         self._asked = asked
-        return asked
-
-    def blocks(self, columns: IndexArray | None = None) -> Iterator[RowBlock]:
-        for number, given in enumerate(self._begin(), 1):
+        for number, given in enumerate(asked, 1):
             origin = f"block {number}"
             values = block_values(in_order(given, self._labels, origin), origin)
             refuse_misshapen(RowBlock(values, origin), self.n_features)

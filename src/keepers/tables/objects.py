@@ -132,7 +132,8 @@ def has_other_columns(X: Any) -> bool:
     """True if X is a `Table` or a frame with columns that are not numbers, such as text."""
     if isinstance(X, Table):
         return bool(X.others)
-    if not is_frame(X) or len(set(_names(X))) < len(_names(X)):  # the latter raises later
+    names = column_labels(X) or []
+    if not is_frame(X) or len(set(names)) < len(names):  # the latter raises later
         return False
     return any(isinstance(read_column(column), str) for _, column in frame_columns(X))
 
@@ -223,14 +224,10 @@ def flat_name(name: Any) -> str:
 
 def frame_columns(X: Any) -> list[tuple[str, nw.Series[Any]]]:
     """The columns of a frame with their labels for messages; raise for duplicate names."""
-    names = _names(X)
+    names = column_labels(X) or []
     refuse_repeated(names, "Rename them, or pass X.to_numpy().")
     columns = nw.from_native(X, eager_only=True).iter_columns()
     return list(zip(map(_quote, names), columns, strict=True))
-
-
-def _names(X: Any) -> list[Any]:
-    return list(X.column_names if is_pyarrow_table(X) else X.columns)
 
 
 def _quote(name: Any) -> str:
@@ -318,7 +315,7 @@ def describe_missing(X: Any, names: Any = None, *, allow_nan: bool = False) -> s
 
 def _missing_sentence(X: Any, counts: NDArray[Any], what: str, names: Any = None) -> str:
     if names is None:
-        names = _names(X) if is_frame(X) else range(len(counts))
+        names = column_labels(X) or range(len(counts))
     at_fault = [f"{_quote(names[at])} ({counts[at]})" for at in np.flatnonzero(counts)]
     return (
         f"Values must be finite numbers; {what} found in these columns (how many): "
@@ -353,7 +350,7 @@ def table_of_object(X: Any, *, name: str = "table") -> Table:
 
 
 def _table_of_frame(X: Any, name: str) -> Table:
-    names = [flat_name(column) for column in _names(X)]
+    names = [flat_name(column) for column in column_labels(X) or []]
     unique = unique_names(names)
     if len(set(names)) < len(names):  # which narwhals does not take
         X = X.rename_columns(unique) if is_pyarrow_table(X) else X.set_axis(unique, axis=1)

@@ -219,20 +219,22 @@ def stack_tables(tables: Sequence[Table]) -> Table:
     first = tables[0]
     if len(tables) == 1:
         return first
-    values = [table.values for table in tables]
     frames = [table.frame for table in tables if table.frame is not None]
-    ids = [table.ids for table in tables if table.ids is not None]
-    labels = [table.labels for table in tables if table.labels is not None]
     frame = None
     if frames:
         import polars as pl
 
         frame = pl.concat(frames, how="vertical_relaxed")
+
+    def joined(vectors: list[Any]) -> Any:
+        return None if vectors[0] is None else np.concatenate(vectors)
+
+    values, labels = [table.values for table in tables], joined([t.labels for t in tables])
     return replace(
         first,
         values=sp.vstack(values, format="csr") if first.is_sparse else np.concatenate(values),
-        ids=np.concatenate(ids) if ids else None,
-        labels=as_labels(np.concatenate(labels), "labels") if labels else None,
+        ids=joined([table.ids for table in tables]),
+        labels=None if labels is None else as_labels(labels, "labels"),
         frame=frame,
     )
 
