@@ -4,7 +4,6 @@ What libraries raise about a file becomes one sentence.
 """
 
 import bz2
-import errno
 import gzip
 import io
 import lzma
@@ -27,7 +26,6 @@ _MAGIC = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\0": lzma}
 """The same by the first bytes of a file."""
 _BUFFER = 2**20
 _WAY_OUT = "Choose another place, or make room."
-_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 
 
 @contextmanager
@@ -57,10 +55,7 @@ def check_target(path: str | Path, *, force: bool = False) -> None:
 
 def describe_os_error(path: str | Path, error: OSError, way_out: str = _WAY_OUT) -> str:
     """A sentence about a file that cannot be written."""
-    reason = error.strerror or first_line(error)
-    if error.errno in _FULL:
-        reason = f"the disk is full or a limit on file size was reached ({reason})"
-    return f"{path} cannot be written: {reason}. {way_out}"
+    return f"{path} cannot be written: {error.strerror or first_line(error)}. {way_out}"
 
 
 def is_same_file(one: Path, other: Path) -> bool:
