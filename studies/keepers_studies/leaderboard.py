@@ -185,12 +185,11 @@ def _shown(board: Leaderboard, kind: str, rows: pd.DataFrame) -> str:
         frame[f"Mean {LABELS[measure]}"] = shown[measure]
     frame["Average rank"] = shown.average_rank
     frame["Worst set"] = shown.worst_set
-    frame["Points to random"] = shown.worst_gain
+    frame["Points above random"] = shown.worst_gain
     frame["Time of a fit"] = board.seconds().reindex(frame.index)
-    short = {"": "nothing", "the number of classes": "their number"}
-    frame["Given of the classes"] = shown.told.replace(short)
+    frame["Was given"] = shown.told.replace("", "the table")
     formats = {
-        "Points to random": points,
+        "Points above random": points,
         "Time of a fit": seconds,
         "Average rank": "{:.1f}".format,
         "Mean scaled score": "{:.2f}".format,
@@ -207,8 +206,8 @@ def _sets_table(board: Leaderboard) -> str:
     frame.insert(0, "kind", [kinds[name] for name in frame.index])
     ahead = gains.max() > 0
     frame["best method"] = gains.idxmax()[ahead].reindex(frame.index).fillna("none above random")
-    frame["points to random"] = gains.max()[ahead]
-    return table_html(frame.reset_index(), {"points to random": points}, sortable=True)
+    frame["points above random"] = gains.max()[ahead]
+    return table_html(frame.reset_index(), {"points above random": points}, sortable=True)
 
 
 def headline(study: StudyResults, boards: list[Leaderboard]) -> list[str]:
@@ -226,7 +225,7 @@ def headline(study: StudyResults, boards: list[Leaderboard]) -> list[str]:
                 f"{TITLES[board.tuning]}: {short(first.method)} leads with a mean scaled score of "
                 f"{first.scaled:.2f}; it is ahead of random columns on {first.above_random_acc} of "
                 f"{count(len(board.judged()), 'data set')} (ACC). Its worst set is "
-                f"{short(first.worst_set)}, at {points(first.worst_gain)} points to random columns."
+                f"{short(first.worst_set)} ({points(first.worst_gain)} points above random columns)."
             )
     if not boards[0].random:
         sentences.append("The study has no random columns (RandomScore) to compare with.")
