@@ -110,8 +110,8 @@ class AutoSelector(RankingSelector):
     * How many? The smallest number that preserves 95 % as many of the samples' nearest neighbours
       as the best number tried. It tries up to 200 features, and up to 2,000 if more features
       preserve more. Tables of up to 100 features keep every feature that carries structure, except
-      those with a correlation of 0.95 or more, in size, with a better one; `keepers.explain`
-      lists the reasons.
+      those with an absolute correlation of 0.95 or more with a better one; `keepers.explain` lists
+      the reasons.
 
     At most 1,000 rows are used, drawn at random from larger tables. The time is therefore linear
     in the number of features, and further rows only have to be read once. In tables of up to 1,000

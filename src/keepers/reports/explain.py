@@ -169,7 +169,7 @@ def explain(
     Every column gets one verdict:
 
     - "keep": it carries structure, and is not a copy of a better column;
-    - "same as ...": its correlation with a better column is 0.95 or more in size;
+    - "same as ...": its absolute correlation with a better column is 0.95 or more;
     - "unrelated to the rest": neighbouring samples agree on it no more than chance;
     - "unusable": identifiers, dates, free text, constants, too few values.
 
