@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from keepers.exceptions import ConvergenceWarning
 from keepers.linalg.graph import laplacian
 from keepers.methods.rivals.eufs import (
+    EUFS,
     EUFSResult,
     iterate,
     solve_eufs,
@@ -132,6 +134,14 @@ def test_it_ends_with_the_first_iteration_that_meets_both_constraints(tol):
     assert result.converged
     assert worst(n_iter) < tol <= worst(n_iter - 1)
     assert not run(X, L, first, max_iter=n_iter - 1, tol=tol).converged
+
+
+def test_a_fit_in_which_all_rows_vanish_warns_and_one_that_keeps_some_does_not():
+    X, _, _ = ring_of_clusters(seed=1)
+    with pytest.warns(ConvergenceWarning, match="All rows of V vanished with alpha=1e"):
+        selector = EUFS(3, n_clusters=3, alpha=1e6, random_state=0).fit(X)
+    assert selector.n_active_ == 0
+    assert EUFS(3, n_clusters=3, alpha=0.1, random_state=0).fit(X).n_active_ > 0
 
 
 def test_vanished_rows_are_remembered_with_their_last_norm():
