@@ -65,7 +65,6 @@ def test_an_option_that_cannot_be_is_refused(tmp_path, options, message):
     [
         ("0,1,2\n3,4,5\n", 1, "read as column names.*--no-header"),
         ("400,402,404,406,408\n3,1,4,1,5\n", 1, "read as column names"),
-        ("400,402,404,406,409\n3,1,4,1,5\n", 2, "read as a sample.*--header"),
         ("5.1,3.5,1.4,setosa\n4.9,3.0,1.4,setosa\n", 1, "header=False"),
         ("# made up\na,b\n1,2\n", 1, r"Lines at the top .*\(1\) are skipped as comments"),
         ("# a,b\n1,2\n", 1, "names are read from the last line that begins with '#'"),

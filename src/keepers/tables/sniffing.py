@@ -456,11 +456,6 @@ def _is_header(first: Sequence[str], second: Sequence[str], notes: list[str]) ->
     ordered = len(named) >= _LONG_ENOUGH and _in_order(named)
     if even or ordered:
         notes.append(as_names)
-    elif len(words) >= _EVEN_ENOUGH and _in_order(words) and not _in_order(second):
-        notes.append(
-            f"The first line ({shown}) is read as a sample. If its numbers, which are in order, "
-            "are column names, pass header=True (--header)."
-        )
     return even or ordered
 
 
