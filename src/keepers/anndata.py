@@ -316,10 +316,8 @@ def _columns_of(selectors: list[Any], *, in_batches: bool) -> dict[str, Any]:
 
 def _plain(settings: dict[str, Any]) -> dict[str, Any]:
     """Settings as numbers, texts or arrays of them; other objects as text, None left out."""
-    plain = {}
-    for name, value in settings.items():
-        array = np.asarray(value)
-        if value is not None:
-            known = array.size and array.dtype.kind in "biufU"
-            plain[name] = (array if array.ndim else value) if known else shorten(value)
-    return plain
+    arrays = {name: np.asarray(value) for name, value in settings.items() if value is not None}
+    return {
+        name: array[()] if array.size and array.dtype.kind in "biufU" else shorten(settings[name])
+        for name, array in arrays.items()
+    }

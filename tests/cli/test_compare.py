@@ -91,4 +91,4 @@ def test_a_method_that_fails_is_told_and_the_others_go_on(quick_keepers, table, 
 def test_numbers_of_features_are_refused_before_the_data_are_read(quick_keepers, ks):
     done = quick_keepers("compare", "absent.csv", "--labels", "class", "--ks", ks)
     assert done.returncode == 2
-    assert f"as in 10,20; got '{ks}'" in done.stderr
+    assert "--ks must be an integer >= 1, or a share" in done.stderr

@@ -15,7 +15,7 @@ from keepers.catalogue import METHODS, Method, find_method
 from keepers.cli import console
 from keepers.cli.console import note, printable, progress_line, say_notes
 from keepers.cli.prepared import prepare, scale_table
-from keepers.exceptions import KeepersError, ParameterError, shorten
+from keepers.exceptions import KeepersError, ParameterError
 from keepers.metrics import clustering_accuracy, normalized_mutual_information
 from keepers.prepare.scaling import SCALINGS
 from keepers.tables.atomic import whole_file
@@ -29,7 +29,8 @@ Result = dict[str, Any]
 def compare(data: str, options: console.CompareOptions) -> None:
     console.check_outputs({"--out": options.out}, [data], force=options.force)
     scale = console.one_of("--scale", options.scale, ("auto", *SCALINGS))
-    counts, methods = _numbers(options.ks), _methods(options.methods)
+    counts = [console.as_number(word, "--ks") for word in options.ks.split(",")]
+    methods = _methods(options.methods)
     prepared = prepare(data, options, in_blocks=False)
     if prepared.rows.labels is None:
         raise ParameterError(
@@ -68,14 +69,6 @@ def compare(data: str, options: console.CompareOptions) -> None:
         note(f"Wrote {options.out}")
 
 
-def _numbers(text: str) -> list[int]:
-    """Read "10,20,50" as integers >= 1."""
-    parts = [part.strip() for part in text.split(",") if part.strip()]
-    if not parts or not all(p.isdecimal() and len(p) < 10 and int(p) for p in parts):
-        raise ParameterError(f"--ks must be integers >= 1, as in 10,20; got {shorten(text)}.")
-    return [int(part) for part in parts]
-
-
 def _methods(names: str) -> list[Method]:
     """The methods of a list with commas, and the baselines."""
     given = [name.strip() for name in names.split(",") if name.strip()]
@@ -86,7 +79,10 @@ def _methods(names: str) -> list[Method]:
 
 
 def run(
-    table: Table, methods: Sequence[Method], counts: Sequence[int], options: console.CompareOptions
+    table: Table,
+    methods: Sequence[Method],
+    counts: Sequence[int | float],
+    options: console.CompareOptions,
 ) -> list[Result]:
     """Results of all methods, in processes of one thread each."""
     y = np.unique(np.asarray(table.labels).astype(str), return_inverse=True)[1]
@@ -103,7 +99,7 @@ def run(
 
 
 def judge(
-    method: Method, X: Any, y: Any, ks: Sequence[int], repeats: int, seed: int
+    method: Method, X: Any, y: Any, ks: Sequence[int | float], repeats: int, seed: int
 ) -> list[Result]:
     """Results of one method with every number of features; a random one is drawn several times."""
     name, draws = method.label or method.class_name, method.draws or 1

@@ -195,12 +195,8 @@ def progress_line(text: str) -> Iterator[Callable[[str], None]]:
 def _spinner(text: str) -> Iterator[Callable[[str], None]]:
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (
-        SpinnerColumn("dots" if stderr.encoding.startswith("utf") else "line"),
-        TextColumn("{task.description}", markup=False),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=stderr, transient=True) as bar:
+    columns = SpinnerColumn("line"), TextColumn("{task.description}", markup=False)
+    with Progress(*columns, TimeElapsedColumn(), console=stderr, transient=True) as bar:
         task = bar.add_task(printable(text), total=None)
         yield lambda text: bar.update(task, description=printable(text))
 
@@ -346,7 +342,6 @@ class SelectOptions(FitOptions):
     force: bool = _option("--force", "Replace files that exist.", False)
     memory: Text = _option("--memory SIZE", "Read in blocks, using at most SIZE (4G).")
     scheduler: Text = _rare("--scheduler ADDRESS", "Read in blocks, on a Dask cluster (tcp://...).")
-    certify: Switch = _rare("--certify/--no-certify", "Prove how close to the most variance it is.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -423,9 +418,9 @@ def check_outputs(
     from keepers.tables.opening import source_files
 
     given = {option: path for option, path in outputs.items() if path is not None}
-    taken: dict[str, Sequence[Path]] = {}
-    if any(path.exists() for path in given.values()):
-        taken = {f"the input {source}": [*source_files(source)] for source in sources}
+    taken: dict[str, Sequence[Path]] = {
+        f"the input {source}": [*source_files(source)] for source in sources
+    }
     for option, path in given.items():
         if str(path) == "-":
             raise ParameterError(

@@ -43,7 +43,8 @@ class PreparedData:
 
     def notes(self, method: str = "", scaling: str = "raw") -> list[str]:
         """Findings that matter to a selection by the class of this name, and what was done."""
-        found = self.check.to_say(method if scaling == "raw" else "", log=self.preparer.log)
+        depends_on_units = "" if scaling.endswith("-features") else method
+        found = self.check.to_say(depends_on_units, log=self.preparer.log)
         return [*found, *self.preparer.notes_]
 
 

@@ -70,8 +70,7 @@ NO_SETTINGS = (
 
 def select(data: str, options: console.SelectOptions) -> None:
     """Select features of a table; write the files that options name, and print the result."""
-    files = {"--out": options.out, "--report": options.report, "--save": options.save}
-    files["--scores"] = options.scores
+    files = {f"--{name}": getattr(options, name) for name in ("out", "report", "save", "scores")}
     console.check_outputs(files, [data], force=options.force)
     in_blocks = prepared.wants_blocks(data, options)
     if options.out is not None:
@@ -101,8 +100,7 @@ def select(data: str, options: console.SelectOptions) -> None:
         preparer=made.preparer,
     )
     certificate = None
-    wanted = selection.selector.seeks_variance if options.certify is None else options.certify
-    if wanted and not in_blocks:
+    if selection.selector.seeks_variance and not in_blocks:
         what = f"certifying {selection.k} of {selection.n_features} features"
         with progress_line(what), threadpool_limits(options.threads):
             certificate = selection.certificate
@@ -174,11 +172,6 @@ def make_selector(options: console.SelectOptions, *, in_blocks: bool) -> Any:
         raise ParameterError(
             f"The methods that read a table in blocks are auto, spcafs, fspca; "
             f"{type(selector).__name__} needs it in memory. {IN_MEMORY}"
-        )
-    if in_blocks and options.certify:
-        raise ParameterError(
-            "--certify needs the table in memory; this one is read in blocks. Write the kept "
-            "features (--save recipe.json), then: keepers certify DATA --features recipe.json."
         )
     selector.check_parameters()
     return selector

@@ -16,6 +16,7 @@ from keepers.linalg.correlation import similar_columns
 from keepers.linalg.ordering import mean_ranks, meet_by_chance
 from keepers.linalg.scatter import as_array, mixed_units
 from keepers.prepare.kinds import (
+    AS_SET,
     DURATIONS,
     NOT_USED,
     NUMBERS_AS_TEXT,
@@ -366,7 +367,7 @@ def describe_kinds(kinds: Kinds) -> Iterator[Finding]:
     found: dict[str, list[ColumnKind]] = {}
     for each in kinds.values():
         kind = each.why if each.why in (NUMBERS_AS_TEXT, DURATIONS) else each.kind
-        if kind in NOT_USED or not each.asked:
+        if kind in NOT_USED or each.why != AS_SET:
             found.setdefault(kind, []).append(each)
     for kind, (about, sentence, matters) in _DESCRIBED.items():
         if columns := found.get(kind):

@@ -53,6 +53,7 @@ NOT_USED = ("date", "identifier", "text", "empty", "drop")
 Missing = Literal["error", "keep", "mean", "median", "model"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
 NUMBERS_AS_TEXT, DURATIONS = "numbers as text", "durations in seconds"
+AS_SET = "as you set"
 
 FEW_VALUES = 30
 """Most values of a category; a text column with more is free text."""
@@ -212,9 +213,9 @@ class TableFacts:
             for at in range(0, X.shape[0], step):
                 self._add_dense(np.asarray(X[at : at + step], dtype=np.float64))
         if table.frame is not None and table.others:
-            words = as_words(table.frame)
-            for column, dtype in zip(words, table.frame.dtypes, strict=True):
-                self.texts.setdefault(column.name, TextFacts(dtype)).add(column)
+            for column in table.frame:
+                text = self.texts.setdefault(column.name, TextFacts(column.dtype))
+                text.add(as_words(column))
         self.n_rows += table.n_samples
 
     def _add_dense(self, X: FloatArray) -> None:
@@ -257,14 +258,12 @@ def draw_table(source: Source, n_rows: int) -> Table:
     return replace(sample.drawn()[0], name=source.name)
 
 
-def as_words(frame: "pl.DataFrame") -> "pl.DataFrame":
-    """Columns of text and categories as text; words such as NA become null."""
-    import polars as pl
-
-    text = [name for name, dtype in frame.schema.items() if not dtype.is_temporal()]
-    words = pl.col(text).cast(pl.String)
-    is_gap = words.str.strip_chars().is_in(GAP_WORDS)
-    return frame.with_columns(pl.when(~is_gap).then(words)) if text else frame
+def as_words(column: "pl.Series") -> "pl.Series":
+    """Text and categories as text, words such as NA as null; dates and times as they are."""
+    if column.dtype.is_temporal():
+        return column
+    words = column.cast(str)
+    return words.set(words.str.strip_chars().is_in(GAP_WORDS), None)
 
 
 def number_word(value: float) -> str:
@@ -284,8 +283,6 @@ class ColumnKind:
     kind: Kind
     why: str = ""
     """The reason, as a phrase: "text with 3 values"."""
-    asked: bool = False
-    """True if the user chose it."""
     words_as_gaps: tuple[str, ...] = ()
     """Words in a column of numbers or truth values that count as missing."""
     decimal: str = "."
@@ -311,7 +308,7 @@ def find_kinds(facts: TableFacts, asked: Mapping[str, Kind] | None = None) -> di
 
 
 def _as_asked(name: str, kind: Kind, text: TextFacts | None) -> ColumnKind:
-    found = ColumnKind(name, kind, "as you set", True)
+    found = ColumnKind(name, kind, AS_SET)
     has_times = text is not None and text.dtype.is_temporal()
     if has_times and kind in ("boolean", "category", "choices", "ordered"):
         raise ParameterError(
@@ -437,7 +434,7 @@ def text_kind(name: str, text: TextFacts, n_rows: int) -> ColumnKind:
     few = len(unread) <= 3 and sum(unread.values()) <= (1 - _MOSTLY) * shown
     if len(unread) < n_levels and (nothing or few):
         doubtful = _doubtful_comma(text.counts) if decimal == "." else ""
-        return kind("number", NUMBERS_AS_TEXT, False, tuple(unread), decimal, doubtful)
+        return kind("number", NUMBERS_AS_TEXT, tuple(unread), decimal, doubtful)
     others = _unread(text.counts, lambda words: words.str.strip_chars().str.find(_DATE_WORD))
     if sum(others.values()) <= (1 - _MOSTLY) * shown:
         return kind("date", "dates as text")

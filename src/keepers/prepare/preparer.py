@@ -73,7 +73,8 @@ class PreparedColumn(ColumnKind):
         the number of its first row in the table of the fit; None for other rows.
         """
         if self.kind == "tick":
-            return (~is_gap(column)).astype(np.float64)
+            cells, places = _different_cells(column)
+            return np.array([cell is not None for cell in cells], dtype=np.float64)[places]
         if self.levels:
             chosen, places = self.choose(column)
             if self.numbers is None:
@@ -195,8 +196,7 @@ class TablePreparer(TransformerMixin, BaseEstimator):
 
         ``X`` is a data frame, an array, a sparse matrix or a `Table`.
         """
-        fitted = [name for name in vars(self) if name.endswith("_")]
-        for name in fitted:
+        for name in [name for name in vars(self) if name.endswith("_")]:
             delattr(self, name)
         return self.fit_facts(TableFacts.of(table_of_object(X), self.kinds))
 
@@ -234,7 +234,10 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         self.n_filled_ = np.array([gaps.get(c.name, 0) for c in columns], dtype=np.intp)
         self.feature_names_in_ = np.array(list(kinds), dtype=object)
         self.n_features_in_ = len(kinds)
-        self.notes_ = self._notes(gaps)
+        self.notes_ = [finding.sentence for finding in describe_kinds(kinds)]
+        if gaps:
+            how = "" if self.missing == "keep" else f" filled ({self.missing})"
+            self.notes_.append(f"Missing values{how} in {n_columns(len(gaps))}: {listed(gaps)}.")
         return self
 
     def _with_numbers(
@@ -256,10 +259,23 @@ class TablePreparer(TransformerMixin, BaseEstimator):
     def _encode(
         self, table: Table, columns: Sequence[PreparedColumn], first_row: int | None = None
     ) -> Any:
-        """The features of a table as numbers, or with ``log`` their logarithms."""
-        X = encode_columns(table, columns, first_row)
-        if not self.log:
-            return X
+        """Columns of a table as numbers, gaps as NaN; sparse if all were sparse numbers.
+
+        With ``log``, their logarithms. ``first_row`` is as in `prepare`.
+        """
+        places = {str(name): at for at, name in enumerate(table.names)}
+        refuse_absent([column.name for column in columns], [*places, *table.others])
+        X = table.values
+        if all(column.name in places and column.is_plain for column in columns):
+            chosen = [places[column.name] for column in columns]
+            X = X if chosen == list(range(table.n_features)) else X[:, chosen]
+        else:
+            X = np.empty((table.n_samples, len(columns)))
+            for at, column in enumerate(columns):
+                X[:, at] = column.encode(column_of(table, column.name), first_row)
+        return self._logarithms(X, columns) if self.log else X
+
+    def _logarithms(self, X: Any, columns: Sequence[PreparedColumn]) -> Any:
         measured = np.array([column.kind == "number" for column in columns], dtype=bool)
         X, is_sparse = X.copy(), sp.issparse(X)
         lowest = X.nanmin(axis=0).toarray().ravel() if is_sparse else np.fmin.reduce(X, axis=0)
@@ -365,32 +381,6 @@ class TablePreparer(TransformerMixin, BaseEstimator):
         """Features whose values have no order: their correlations have no sign."""
         return frozenset(column.name for column in self.columns_ if column.numbers)
 
-    def _notes(self, gaps: Mapping[str, int]) -> list[str]:
-        notes = [finding.sentence for finding in describe_kinds(self.kinds_)]
-        if gaps:
-            how = "" if self.missing == "keep" else f" filled ({self.missing})"
-            notes.append(f"Missing values{how} in {n_columns(len(gaps))}: {listed(gaps)}.")
-        return notes
-
-
-def encode_columns(
-    table: Table, columns: Sequence[PreparedColumn], first_row: int | None = None
-) -> Any:
-    """Columns of a table as numbers, gaps as NaN; sparse if all were sparse numbers.
-
-    ``first_row`` is as in `TablePreparer.prepare`.
-    """
-    places = {str(name): at for at, name in enumerate(table.names)}
-    refuse_absent([column.name for column in columns], [*places, *table.others])
-    if all(column.name in places and column.is_plain for column in columns):
-        chosen = [places[column.name] for column in columns]
-        X = table.values
-        return X if chosen == list(range(table.n_features)) else X[:, chosen]
-    X = np.empty((table.n_samples, len(columns)))
-    for at, column in enumerate(columns):
-        X[:, at] = column.encode(column_of(table, column.name), first_row)
-    return X
-
 
 def column_of(table: Table, name: str) -> Any:
     """A column of text or dates as a polars series, of numbers as an array."""
@@ -398,13 +388,6 @@ def column_of(table: Table, name: str) -> Any:
         return table.frame[name]
     place = int(np.flatnonzero(table.names == name)[0])
     return as_array(table.values[:, [place]]).ravel()
-
-
-def is_gap(column: Any) -> Any:
-    """Mask of the cells without a value, in a column of numbers or of text."""
-    if isinstance(column, np.ndarray):
-        return np.isnan(column)
-    return as_words(column.to_frame()).to_series().is_null().to_numpy()
 
 
 def _different_cells(column: Any) -> tuple[list[str | None], IndexArray]:
@@ -415,7 +398,7 @@ def _different_cells(column: Any) -> tuple[list[str | None], IndexArray]:
         return cells, places
     import polars as pl
 
-    words = as_words(column.to_frame()).to_series()
+    words = as_words(column)
     cells = [None, *words.drop_nulls().unique()]
     codes = {cell: at for at, cell in enumerate(cells)}
     found = words.replace_strict(codes, default=0, return_dtype=pl.Int64)
