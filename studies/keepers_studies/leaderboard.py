@@ -225,7 +225,8 @@ def headline(study: StudyResults, boards: list[Leaderboard]) -> list[str]:
                 f"{TITLES[board.tuning]}: {short(first.method)} leads with a mean scaled score of "
                 f"{first.scaled:.2f}; it is ahead of random columns on {first.above_random_acc} of "
                 f"{count(len(board.judged()), 'data set')} (ACC). Its worst set is "
-                f"{short(first.worst_set)} ({points(first.worst_gain)} points above random columns)."
+                f"{short(first.worst_set)} ({points(first.worst_gain)} points above random "
+                "columns)."
             )
     if not boards[0].random:
         sentences.append("The study has no random columns (RandomScore) to compare with.")
