@@ -21,9 +21,11 @@ PATTERNS = {
     "things that speak": r"\b(?:told|tells|says|said|asks|asked|vouch\w*|mind|knows)\b",
     "fragments": r'^\s*(?:r?"""(?:Of|Wh(?:ether|at|ich|ere))|(?-i:# (?:Of|Wh(?:ether|at|ich))))\b',
     "of it, of which": r"\b(?:those|that) of (?:it|them|which|the others)\b|\bof which\b",
-    "private words": r"\b(?:front door|readings? of the values|floors?|the board)\b",
+    "private words": r"\b(?:front door|readings? of the values|floors?|the board|stand-ins?)\b",
     "passive verdicts": r"\b(?:is|are) (?:refused|judged|set aside)\b",
     "glue": r"\b(?:in the mean|so that|beside)\b",
+    "a row a sample": r"\b(?:row|column|dict|name) a (?:row|column|sample|feature|table|line)\b",
+    "size, relatively": r", in size\b|, relatively\b",
 }
 # Strings with an f in front are a kind of their own from Python 3.12 on.
 TEXT = {tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING)}

@@ -74,7 +74,7 @@ def losses_sentence(results: Results) -> str:
 
 
 def draw_gains(scores: dict[str, dict[str, float]]) -> Any:
-    """Gain over random columns, a row a table, largest first."""
+    """Gain over random columns, one row per table, largest first."""
     order = sorted(scores, key=lambda name: scores[name]["AutoSelector"] - scores[name]["Random"])
     figure, axis = board(1, 1, (7.2, 6.2))
     heights = np.arange(len(order))

@@ -24,7 +24,7 @@ def write(folder: Path) -> list[Path]:
 
 
 def leaderboard(results: Results) -> str:
-    """One row a method, best mean scaled score first."""
+    """One row per method, best mean scaled score first."""
     rows = [r for r in results.leaderboard() if (r["tuning"], r["kind"]) == ("default", "all")]
     if not rows:
         return ABSENT

@@ -27,7 +27,7 @@ def write(folder: Path) -> list[Path]:
 
 
 def measured(cases: dict[str, Any]) -> str:
-    """One row a table; what falls short of its aim is bold."""
+    """One row per table; what falls short of its aim is bold."""
     rows = []
     for name, (against, aim, memory_aim) in AIMS.items():
         case = cases[PREFIX + name]

@@ -76,7 +76,7 @@ COMPARED = 256
 WIDEST = 100
 """Tables with more columns that vary are not narrow."""
 SAME = 0.95
-"""From this correlation on, in size, a column of a narrow table repeats another one: 90 % of the
+"""From this absolute correlation on, a column of a narrow table repeats another one: 90 % of the
 variance (docs/decisions/0025-any-table.md compares limits)."""
 # Columns that differ from their mean by a smaller share of their length in the table do not vary.
 _ROUNDING = 1e-12
@@ -192,7 +192,7 @@ class UnitFreeColumns:
         return block, there
 
     def there(self, columns: IndexArray) -> FloatArray:
-        """1 where values were observed in a table with gaps, one column a row."""
+        """1 where values were observed in a table with gaps; one row per column."""
         return np.asarray(self._there, dtype=bool)[columns].astype(np.float64)
 
     def _about_observed(self, columns: IndexArray) -> tuple[FloatArray, FloatArray]:
@@ -883,10 +883,10 @@ def growing_counts(most: int, first: int = 5) -> IndexArray:
 def split_copies(
     ranked: IndexArray, r: FloatArray, always: BoolArray, limit: float = SAME
 ) -> tuple[IndexArray, IndexArray]:
-    """The ranked columns to keep, and those that say the same as a better one that is kept.
+    """The ranked columns to keep, and those that repeat a better one that is kept.
 
-    ``r`` are the correlations of all columns; from ``limit`` on, in size, two say the same. Columns
-    marked in ``always`` are kept.
+    ``r`` are the correlations of all columns; from the absolute value ``limit`` on, one column
+    repeats the other. Columns marked in ``always`` are kept.
     """
     kept: list[int] = []
     for column in ranked.tolist():

@@ -82,7 +82,7 @@ SHRINKING = 0.8
 # 0.3 lambda_1 was 4 % higher; with 0.95 planted 300 x 200,000 ends in another minimum; with 0.98
 # planted 300 x 50,000 at lambda_1 takes a third longer.
 STRONG = 0.97
-# A step that lowers f by less, relatively, is a slow one. Below p = 1 longer ones follow: at 1e-5
+# A step that lowers f by a smaller share is a slow one. Below p = 1 longer ones follow: at 1e-5
 # SRBCT, m = 3, p = 0.5, ended 2e-5 higher.
 SLOW = 1e-4
 # Where f fell by less than SLOW in this many steps together, and the Ritz values are nearly equal,

@@ -191,9 +191,9 @@ def explain(
     Returns
     -------
     Explanation
-        ``kept`` lists the columns to keep, ``table`` is a data frame with a row a column (verdict,
-        why, r, nearest, share_of_halves), ``str()`` shows it as text, and a notebook as HTML with
-        a picture.
+        ``kept`` lists the columns to keep. ``table`` is a data frame with one row per column
+        (verdict, why, r, nearest, share_of_halves). ``str()`` shows it as text, and a notebook as
+        HTML with a picture.
 
     Examples
     --------

@@ -241,7 +241,7 @@ def page_data(selection: Selection, drawn: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_halves(feature: Feature, place: Mapping[str, int]) -> list[int]:
-    """Per cent of the half-samples that keep it; its stand-in and r in hundredths, if any."""
+    """Per cent of the half-samples that keep it; its replacement and r in hundredths, if any."""
     if feature.share_of_halves is None:
         return []
     share = round(100 * feature.share_of_halves)
