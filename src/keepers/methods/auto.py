@@ -31,7 +31,6 @@ from keepers.methods.auto_steps import (
     FoldGrams,
     HalfSampleStability,
     NeighbourAgreement,
-    StructureOfAll,
     UnitFreeColumns,
     cap_at_third,
     compare_halves,
@@ -314,7 +313,7 @@ class AutoSelector(RankingSelector):
             self.n_features_to_select_ = min(whole.n_features_to_select_, table.n_features)
             rng = self.random_generator()
             grams = first_grams(table.columns, rng)
-            order, _ = self._rank_half(table, grams, rng, whole._structure_, control)
+            order, _ = self._rank_half(table, grams, rng, whole._few_carry_, control)
             self._store_columns(order, table, control)
         return self
 
@@ -341,7 +340,7 @@ class AutoSelector(RankingSelector):
         self.p_values_ = table.to_all_columns(found.p_values, fill=1.0)
         self.smoothness_ = table.to_all_columns(found.values, fill=np.nan)
         self.structure_found_ = bool(found.carries.any())
-        self._structure_ = StructureOfAll(self.structure_found_, found.weighted)
+        self._few_carry_ = found.weighted if self.structure_found_ else None
         agreement = NeighbourAgreement(columns, found.graph.toarray(), n_neighbors)
         discount = Discount(columns, found.values, found.carries, must)
         ranked = self._try_counts(discount, agreement, int(found.carries.sum()), n_wanted)
@@ -486,7 +485,7 @@ class AutoSelector(RankingSelector):
                     return None
                 half = replace(table, columns=columns, usable=table.usable[kept])
                 of_half = grams.of_samples(samples, kept, columns.shares)
-                order, n_kept = self._rank_half(half, of_half, rng, self._structure_, control)
+                order, n_kept = self._rank_half(half, of_half, rng, self._few_carry_, control)
                 if self.max_correlation is not None:
                     order = self._unlike_first(order, half, ~half.unusable, control.must)
                 chosen.append(order[:n_kept])
@@ -502,13 +501,13 @@ class AutoSelector(RankingSelector):
         half: ComparedTable,
         grams: FoldGrams,
         rng: np.random.Generator,
-        like: StructureOfAll,
+        few_carry: bool | None,
         control: FeatureControl,
     ) -> tuple[IndexArray, int]:
         """Columns of half of the samples in order; how many are kept, at most those enough."""
         columns, k = half.columns, self.n_features_to_select_
         n_neighbors = cap_at_third(self.n_neighbors, columns.n_samples)
-        found = measure_smoothness(columns, grams, n_neighbors, rng, like=like)
+        found = measure_smoothness(columns, grams, n_neighbors, rng, few_carry)
         must = np.flatnonzero(control.must[half.usable])
         ranked = Discount(columns, found.values, found.carries, must).ranking(k)
         if columns.n_features <= WIDEST:

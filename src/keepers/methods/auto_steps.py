@@ -496,16 +496,6 @@ def _moments_by_chance(graph: sp.csr_array, squares: sp.csr_array, there: FloatA
 
 
 @dataclass(frozen=True)
-class StructureOfAll:
-    """What was found with all samples, for fits to half of them."""
-
-    found: bool
-    """True if some columns carry structure."""
-    weighted: bool
-    """True if so few do that columns were weighted by evidence."""
-
-
-@dataclass(frozen=True)
 class Smoothness:
     """How much neighbours agree on every column, and whether by more than chance."""
 
@@ -531,24 +521,25 @@ def measure_smoothness(
     grams: FoldGrams,
     n_neighbors: int,
     rng: np.random.Generator,
-    like: StructureOfAll | None = None,
+    few_carry: bool | None = None,
 ) -> Smoothness:
     """Smoothness of every column over neighbours found in all columns, and its p-value.
 
-    ``grams`` are those of `first_grams`. ``like`` is what was found with all samples, if these are
-    half of them. Then columns are weighted only if they were there, structure that was found there
-    is not tested again, and p-values are those of a normal law, except in narrow tables.
+    ``grams`` are those of `first_grams`. ``few_carry``: these are half of the samples, and all of
+    them show that few, or many, columns carry structure. This is not tested again.
     """
     everything = np.arange(columns.n_features)
     if columns.n_samples < FEWEST_SAMPLES:
         graph = neighbour_graph(grams, n_neighbors)
         values = judge(columns, everything, graph).values
         return Smoothness(values, np.ones(len(values)), np.zeros(len(values)), graph)
-    tested = _cross_fit(columns, grams, n_neighbors, rng, _shuffles_for(columns, like))
-    if tested.carries.mean() < FEW if like is None else like.weighted:
+    known = few_carry is not None
+    n_shuffles = count_shuffles(columns.n_features, known=known)
+    tested = _cross_fit(columns, grams, n_neighbors, rng, n_shuffles)
+    if few_carry or (not known and tested.carries.mean() < FEW):
         # The signal is weak: average over twice the neighbours.
         n_neighbors = cap_at_third(2 * n_neighbors, columns.n_samples)
-        return _weigh_by_evidence(columns, tested, n_neighbors, rng, like)
+        return _weigh_by_evidence(columns, tested, n_neighbors, rng, known=known)
     graph = neighbour_graph(grams, n_neighbors)
     return replace(tested, values=judge(columns, everything, graph).values, graph=graph)
 
@@ -592,15 +583,12 @@ def _shuffles(columns: UnitFreeColumns, rng: np.random.Generator, count: int) ->
     return [rng.permutation(columns.n_samples) for _ in range(count)]
 
 
-def count_shuffles(n_features: int) -> int:
-    """Give p-values from 50,000 shuffled columns, or two for each column."""
-    return int(np.clip(50_000 // n_features, 2, 100))
+def count_shuffles(n_features: int, *, known: bool = False) -> int:
+    """Give p-values from 50,000 shuffled columns, or two for each column.
 
-
-def _shuffles_for(columns: UnitFreeColumns, like: StructureOfAll | None) -> int:
-    """Shuffles of the samples; none for half of the samples, except in narrow tables."""
-    is_wide = columns.n_features > WIDEST
-    return 0 if is_wide and like is not None else count_shuffles(columns.n_features)
+    Where structure is known, the normal law will do, except in narrow tables.
+    """
+    return 0 if known and n_features > WIDEST else int(np.clip(50_000 // n_features, 2, 100))
 
 
 def _p_values(values: FloatArray, shuffled: FloatArray) -> FloatArray:
@@ -614,17 +602,17 @@ def _weigh_by_evidence(
     tested: Smoothness,
     n_neighbors: int,
     rng: np.random.Generator,
-    like: StructureOfAll | None,
+    *,
+    known: bool,
 ) -> Smoothness:
     """Few columns carry structure: let each of them count as much as there is evidence for it.
 
     A column influences the weights of the others, so p-values after weighting are used only where
     a test without weights, or of one half of the columns over weights of the other, found some; or
-    where all samples, of which these are half, show structure. There two folds do as well as five:
-    50 planted of 5,000 columns, halves of 100 and 200 samples, are found with a recall of .24 (five
-    folds: .22) in three quarters of the time.
+    where it is known from all samples that some do. There two folds do: halves of 100 and 200
+    samples find 50 planted of 5,000 columns with a recall of .24, with five folds .22.
     """
-    known, n_folds = like is not None and like.found, FOLDS if like is None else 2
+    n_folds, n_shuffles = 2 if known else FOLDS, count_shuffles(columns.n_features, known=known)
     excess = excess_variance(columns)
     evidence, n_carrying = _combine(tested.z, excess), int(tested.carries.sum())
     if not n_carrying and not known:
@@ -634,7 +622,7 @@ def _weigh_by_evidence(
     for _ in range(ROUNDS if found else 0):
         grams = _weighted_grams(columns, np.arange(columns.n_features), evidence, n_folds)
         n_before = n_carrying
-        tested = _cross_fit(columns, grams, n_neighbors, rng, _shuffles_for(columns, like))
+        tested = _cross_fit(columns, grams, n_neighbors, rng, n_shuffles)
         evidence, n_carrying = _combine(tested.z, excess), int(tested.carries.sum())
         if n_before and n_carrying <= 1.1 * n_before:  # it grows no more
             break
