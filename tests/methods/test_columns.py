@@ -270,19 +270,6 @@ def test_fits_have_the_orders_and_shares_of_the_references(name):
     np.testing.assert_array_equal(uncentred.top().indices, stored["cur_selected_k1_every1"])
 
 
-def test_between_two_computations_of_leverages_only_copies_of_picks_are_skipped():
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((40, 10)) @ rng.standard_normal((10, 10))
-    X -= X.mean(axis=0)
-    first = np.argmax(np.linalg.svd(X)[2][0] ** 2)
-    X = np.column_stack([X, X[:, first]])
-    order = np.argsort(-(np.linalg.svd(X)[2][0] ** 2).round(9), kind="stable")
-    assert order[:2].tolist() == [first, 10]
-    selector = CUR(5, recompute_every=5).fit(X)
-    assert selector.top().indices.tolist() == np.delete(order, 1)[:5].tolist()
-    assert selector.top().indices.tolist() != CUR(5).fit(X).top().indices.tolist()
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_columns_that_the_picks_determine_are_ranked_by_variance_with_a_warning(method):
     X = np.random.default_rng(0).standard_normal((30, 3))
