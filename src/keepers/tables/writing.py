@@ -142,7 +142,8 @@ def check_suffix(path: Path, *, in_blocks: bool = False) -> str:
         )
     if in_blocks and suffix not in IN_BLOCKS:
         raise ParameterError(
-            f"A table in blocks is written to one of {', '.join(IN_BLOCKS)}; got {path.name}."
+            f"A table in blocks is written to one of {', '.join(IN_BLOCKS)}; {path.name} is "
+            "written whole."
         )
     return suffix
 
