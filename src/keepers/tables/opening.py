@@ -74,7 +74,7 @@ FORMATS = (
     Format("mtx", "Matrix Market", (".mtx",), "arrays", "mtx"),
     Format("h5ad", "AnnData", (".h5ad",), "arrays", "anndata", True, ("layer",)),
     Format("h5", "HDF5", (".h5", ".hdf5"), "arrays", "hdf5", True, ("dataset",)),
-    Format("xlsx", "Excel", _SHEETS, "excel", "excel", False, ("sheet", *_LAYOUT)),
+    Format("xlsx", "Excel", _SHEETS, "columnar", "excel", False, ("sheet", *_LAYOUT)),
     Format("geo", "GEO", ("_series_matrix.txt",), "columnar", "text", False, ("encoding",), _GEO),
     Format("10x", "10x", (), "arrays", "10x"),
     # Last: another format may have a longer suffix that ends in one of these.
