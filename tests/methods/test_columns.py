@@ -274,7 +274,7 @@ def test_fits_have_the_orders_and_shares_of_the_references(name):
 def test_columns_that_the_picks_determine_are_ranked_by_variance_with_a_warning(method):
     X = np.random.default_rng(0).standard_normal((30, 3))
     X = np.column_stack([X, 0.1 * X[:, 0], 0.2 * X[:, 1], 0.01 * X[:, 2]])
-    with pytest.warns(DataWarning, match="6 features are wanted, but 3"):
+    with pytest.warns(DataWarning, match="6 features should be kept, but 3"):
         selector = method(6).fit(X)
     assert selector.n_picked_ == 3
     assert selector.explained_share_[-1] == 1.0

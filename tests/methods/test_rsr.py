@@ -136,7 +136,7 @@ def test_the_upper_bound_never_rises_and_ends_at_the_objective(name):
 
 def test_rows_at_zero_are_ordered_by_how_near_they_are_to_entering():
     X = table((60, 10))
-    with pytest.warns(DataWarning, match=r"8 features are wanted, but only \d rows of W"):
+    with pytest.warns(DataWarning, match=r"8 features should be kept, but only \d rows of W"):
         selector = RSR(8, share=0.8).fit(X)
     inactive = np.argsort(selector.ranking_)[selector.n_active_ :]
     centred = X - X.mean(axis=0)

@@ -113,7 +113,7 @@ def test_the_number_of_components_follows_the_number_of_features_wanted(
 
 
 def test_more_features_than_are_live_warns():
-    with pytest.warns(DataWarning, match="15 features are wanted"):
+    with pytest.warns(DataWarning, match="15 features should be kept"):
         SOGFS(15, n_clusters=3, n_components=3, gamma=100.0).fit(clusters(60, 20))
 
 

@@ -82,11 +82,11 @@ class Rival(RankingSelector):
         refuse_past_memory(type(self).__name__, what, n_bytes)
 
     def warn_of_noise(self, n_active: int) -> None:
-        """Store how many features have a score above rounding noise; warn if more are wanted."""
+        """Store how many features have a score above noise; warn if more should be kept."""
         self.n_active_ = n_active
         if n_active < self.n_features_to_select_:
             warn_caller(
-                f"{self.n_features_to_select_} features are wanted, but only {n_active} have a "
+                f"{self.n_features_to_select_} features should be kept, but only {n_active} have a "
                 "score above rounding noise; the others are ordered by their cost in M alone. A "
                 "smaller gamma or more columns of W keeps more rows active.",
                 DataWarning,

@@ -192,24 +192,25 @@ class _ColumnPicker(Rival):
         self.best_share_ = np.maximum(self.best_share_[: self.n_picked_], self.explained_share_)
         if self.n_picked_ < self.n_features_to_select_:
             warn_caller(
-                f"{self.n_features_to_select_} features are wanted, but {self.n_picked_} explain "
-                "all others. The others are combinations of these, and are ranked by variance.",
+                f"{self.n_features_to_select_} features should be kept, but {self.n_picked_} "
+                "explain all others. The others are combinations of these and ranked by variance.",
                 DataWarning,
             )
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ColumnSubset(_ColumnPicker):
-    """The features from which all others are reconstructed best, picked one after another.
+    """Pick the features from which all others are reconstructed best, one after another.
 
-    Greedy column subset selection (Farahat, Ghodsi and Kamel, ICDM 2011): each pick explains as
-    much as a single further feature can of what the picks before it leave of the table::
+    Greedy column subset selection (Farahat, Ghodsi and Kamel, ICDM 2011): each pick is the feature
+    that explains most of what the earlier picks leave unexplained::
 
         minimise  |X - P X|^2,   P the projector on the picked columns of X.
 
-    It takes one of several similar features, and then features that resemble no other, noise among
-    them: use it to compress a table or to place sensors, not to find clusters. Features with large
-    numbers win: standardise the table if its units differ. A sparse X is made dense.
+    It takes one of several similar features, and later features that resemble no other, noise
+    included. Use it to compress a table or to place sensors, not to find clusters. Standardise the
+    table if its units differ, because columns with large numbers count more. A sparse X is made
+    dense.
 
     Parameters
     ----------
@@ -243,7 +244,7 @@ class ColumnSubset(_ColumnPicker):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CUR(_ColumnPicker):
-    """The features with the largest part in the leading singular vectors, picked one by one.
+    """Pick the features with the largest part in the leading singular vectors, one by one.
 
     The leverage of a feature is its part in the k leading right singular vectors of the centred
     table, ``pi_j = sum of v_ij^2 over i`` (Mahoney and Drineas, PNAS 2009). The feature with the

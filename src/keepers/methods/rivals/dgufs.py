@@ -105,7 +105,7 @@ class DGUFS(Rival):
     beta : float in (0, 1], default=0.5
         Weight of the graph against the dependence on the features.
     max_iter : int, default=100
-        Passes at most; two to four are usual.
+        Maximum number of passes; two to four are usual.
     {max_correlation}
 
     Attributes
@@ -114,7 +114,7 @@ class DGUFS(Rival):
         f' H L H f of every feature; higher is better.
     {fitted}
     {run}
-        It does if a step leaves the selection as it was. Few tables end in a cycle instead.
+        It converges if a step does not change the selection; on few tables it ends in a cycle.
 
     Examples
     --------

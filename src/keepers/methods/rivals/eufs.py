@@ -63,7 +63,7 @@ class EUFSResult:
     last_norms: FloatArray
     """Row norms of V, each from the last iteration in which it was not zero (0: never)."""
     residual: float
-    """The largest entry of X - UV' - E, relatively."""
+    """The largest entry of X - UV' - E, as a share of the largest entry of X."""
     objective: FloatArray
     converged: bool
 
@@ -170,7 +170,7 @@ class EUFS(Rival):
     beta : float, default=0.1
         Weight of the graph; in the unit of X.
     max_iter : int, default=300
-        Iterations at most; the penalty of the splitting has then grown to about 1e9.
+        Maximum number of iterations; by then the penalty of the splitting is about 1e9.
     tol : float, default=1e-6
         The iteration ends when U V' + E = X (relative to the largest entry of X) and U >= 0 hold
         to this.

@@ -47,7 +47,7 @@ def solve_jelsr(
     max_iter: int,
     tol: float,
 ) -> RowSparseRegression:
-    """Iterate until a step lowers the objective by no more than ``tol``, relatively.
+    """Iterate until a step lowers the objective by no more than the share ``tol``.
 
     ``table`` is centred. A negative ``tol`` makes exactly ``max_iter`` steps.
     """
@@ -109,7 +109,8 @@ class JELSR(Rival):
     ----------
     {n_features_to_select}
     n_clusters : int, default=5
-        Y has one column less, but at least one. Capped, with a warning, at the number of samples.
+        Y has one column fewer, but at least one. A number above that of the samples is lowered,
+        with a warning.
     {n_neighbors}
     graph : {"heat", "lle"}, default="heat"
         L: D - S of the graph with heat-kernel weights, or (I - B)'(I - B) with the weights B that
@@ -119,10 +120,10 @@ class JELSR(Rival):
     beta : float, default=1.0
         Weight of the regression against the graph.
     max_iter : int, default=200
-        Steps at most. Often all of them are made. Warns if the last step lowered the objective by
-        more than 1e-4, relatively.
+        Maximum number of steps; often all are needed. A warning reports a last step that lowered
+        the objective by more than 1e-4 of itself.
     tol : float, default=1e-8
-        The iteration ends when a step lowers the objective by no more than this, relatively.
+        The iteration ends when a step lowers the objective by no more than this share.
     {bandwidth}
     {max_correlation}
     random_state : int, RandomState or None, default=None
@@ -131,7 +132,7 @@ class JELSR(Rival):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Row norms of W; higher is better. Of rows that the penalty sends to zero a little is left.
+        Row norms of W; higher is better. Rows that the penalty sends to zero keep a small value.
     {fitted}
     components_ : array of shape (n_columns, n_features)
         W transposed.
@@ -141,7 +142,7 @@ class JELSR(Rival):
     n_active_ : int
         Rows of W longer than a millionth of the longest.
     alpha_max_ : float
-        The alpha from which on W = 0 whatever Y is: twice the length of the longest column.
+        The smallest alpha for which W = 0 for every Y: twice the length of the longest column.
 
     Examples
     --------
@@ -192,8 +193,8 @@ class JELSR(Rival):
             )
         # In the end a step usually lowers the objective by less than a millionth of it.
         remedy = (
-            f"In the last of max_iter={self.max_iter} steps the objective still fell by "
-            f"{result.change:.2g} of itself. Raise max_iter; 200 is usual."
+            f"The last of max_iter={self.max_iter} steps still lowered the objective by "
+            f"{result.change:.2g} of its value. Raise max_iter; 200 is usual."
         )
         self.store_run(result, remedy if result.change > 1e-4 else None)
         norms = row_norms(result.W)

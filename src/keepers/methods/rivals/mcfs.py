@@ -263,7 +263,7 @@ class MCFS(Rival):
     Embeds the samples by the leading eigenvectors of a heat-kernel graph of nearest neighbours,
     explains each coordinate by few features, along the lasso path, and scores a feature by its
     largest coefficient (Cai, Zhang and He, KDD 2010). At most ``n_clusters`` times ``cardinality``
-    features have a score above zero, and all others tie: do not read ``top(k)`` far beyond
+    features have a score above zero, and all others tie: do not use ``top(k)`` far beyond
     ``n_features_to_select``. ``fit_each`` takes as long as a fit for the largest number.
 
     Parameters
@@ -288,12 +288,12 @@ class MCFS(Rival):
         Largest absolute coefficient, from 0 to 1; higher is better.
     {fitted}
     coef_ : array of shape (n_vectors, n_features)
-        Coefficients of each regression, scaled to length 1; n_vectors is ``n_clusters`` or the
-        few less whose eigenvalue does not vanish.
+        Coefficients of each regression, scaled to length 1. n_vectors is ``n_clusters``, or
+        slightly fewer: eigenvectors whose eigenvalue is zero are left out.
     embedding_ : array of shape (n_samples, n_vectors)
         The coordinates Y that were regressed; Y'DY = I for the degrees D of the graph.
     n_iter_ : int
-        Knots walked, over all regressions.
+        Number of knots of the lasso paths, over all regressions.
     converged_ : bool
         Whether the eigenvectors reached their tolerance.
 

@@ -212,7 +212,7 @@ class NDFS(Rival):
         Weight of F'F = I. From about 1e6 on the clusters stay what k-means has made of them; the
         paper's programs take 1e8.
     max_iter : int, default=200
-        Steps at most. Usually all of them are made.
+        Maximum number of steps; usually all are needed.
     tol : float, default=1e-6
         The iteration ends when no score changes by more than this share of the largest.
     {bandwidth}
@@ -223,8 +223,8 @@ class NDFS(Rival):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Row norms of W; higher is better. Of rows that the penalty sends to zero a little is left,
-        the more the nearer they are to being active.
+        Row norms of W; higher is better. Rows that the penalty sends to zero keep a small value,
+        larger the closer they are to being active.
     {fitted}
     components_ : array of shape (n_clusters, n_features)
         W transposed.
@@ -233,7 +233,7 @@ class NDFS(Rival):
     {run}
         Usually not. Warns if scores still changed by more than 0.05 of the largest.
     n_active_ : int
-        Rows of W longer than what the smoothing leaves of inactive ones.
+        Number of rows of W that are longer than the smoothing leaves inactive ones.
     beta_max_ : float
         The least weight of the row sparsity for which W = 0 is stationary for the k-means clusters.
 

@@ -102,10 +102,9 @@ class RNE(Rival):
     alpha : float, default=1000.0
         Weight of the orthonormality of H, fixed at this value in the authors' program.
     max_iter : int, default=50
-        Steps at most, of 30 updates of H each.
+        Maximum number of steps, of 30 updates of H each.
     tol : float, default=1e-6
-        The iteration ends when the objective changes by less than this, relatively, twice in a
-        row.
+        The iteration ends when the objective changes by less than this share twice in a row.
     {max_correlation}
     random_state : int, RandomState or None, default=None
         Seeds the start, on which the selection depends strongly.
@@ -148,8 +147,8 @@ class RNE(Rival):
         A = X - reconstruction_weights(X, neighbours) @ X  # what the neighbours cannot rebuild
         if np.abs(A).max() <= 1e-12:  # rounding: samples have unit length
             warn_caller(
-                "Scaled to unit length, every sample is rebuilt by its neighbours without rest: "
-                "the scores only reflect the random start.",
+                "After scaling to unit length, neighbours rebuild every sample exactly, so the "
+                "scores only reflect the random start.",
                 DataWarning,
             )
         start = self.random_generator().random((n_usable, width))

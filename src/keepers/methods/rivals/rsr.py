@@ -75,7 +75,7 @@ def pulls_of_zero(X: FloatArray) -> FloatArray:
 def solve_rsr(
     X: FloatArray, penalty: float, *, tol: float = 1e-6, max_iter: int = 1000
 ) -> RSRResult:
-    """Minimise P until the dual proves it to ``tol``, relatively; at most ``max_iter`` steps."""
+    """Minimise P until the dual proves it to the share ``tol``; at most ``max_iter`` steps."""
     lengths, pulls = row_norms(X), pulls_of_zero(X)
     if penalty >= pulls.max():  # W = 0 is known to be optimal
         zeros, value = np.zeros(X.shape[1]), float(lengths.sum())
@@ -221,20 +221,19 @@ class RSR(Rival):
         lambda as a share of ``lambda_max_``; it does not depend on the unit of X. Small shares end
         at W = I, where all scores are 1.
     tol : float, default=1e-6
-        The iteration ends when the objective is proved to be within this of the optimum,
-        relatively.
+        The iteration ends when the objective is proved to exceed the optimum by at most this share.
     max_iter : int, default=1000
-        Steps at most; 20 to 700 are usual.
+        Maximum number of steps; 20 to 700 are usual.
     {max_correlation}
 
     Attributes
     ----------
     scores_ : array of shape (n_features,)
         Row norms of W; higher is better. Rows at zero get up to 1e-12 of the smallest other norm,
-        by how near they are to entering.
+        larger the closer they are to becoming active.
     {fitted}
     duality_gap_ : float
-        The objective is at most this above that of any W, relatively: a proof, not an estimate.
+        The objective exceeds the minimum by at most this share: a proof, not an estimate.
     {run}
         It ends when the gap is down to ``tol``.
     n_active_ : int
@@ -292,9 +291,9 @@ class RSR(Rival):
             )
         elif result.converged and self.n_active_ < self.n_features_to_select_:
             warn_caller(
-                f"{self.n_features_to_select_} features are wanted, but only {self.n_active_} rows "
-                f"of W are not zero with share={self.share:g}; the others are ranked by how near "
-                "they are to entering. Lower share.",
+                f"{self.n_features_to_select_} features should be kept, but only {self.n_active_} "
+                f"rows of W are not zero with share={self.share:g}; the others are ranked by how "
+                "close they are to becoming active. Lower share.",
                 DataWarning,
             )
         ceiling = 1e-12 * norms[active].min() if active.any() else 1.0

@@ -187,7 +187,8 @@ class SOGFS(Rival):
     {n_features_to_select}
         It enters the fit through the default of ``n_components`` only.
     n_clusters : int, default=5
-        Connected components the graph is to have. Capped, with a warning, at n_samples.
+        Number of connected components of the graph. A number above n_samples is lowered, with a
+        warning.
     n_components : int or None, default=None
         Columns of W. None takes ``n_features_to_select`` if that is given, at least ``n_clusters``
         and at most 100; else ``n_clusters``. Capped, with a warning, below the number of columns.
@@ -196,7 +197,7 @@ class SOGFS(Rival):
     gamma : float, default=1.0
         Weight of the penalty on the rows of W, as in the authors' program.
     max_iter : int, default=50
-        Passes over S, W and F at most.
+        Maximum number of passes over S, W and F.
     tol : float, default=1e-6
         Within a pass, W is reweighted until its part of the objective falls by no more than this
         (absolutely), at most 100 times.
@@ -206,8 +207,8 @@ class SOGFS(Rival):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Squared row norms of W; higher is better. Those of rounding noise, up to 1e-12 of the
-        largest, are in the order of (X'LX)_jj.
+        Squared row norms of W; higher is better. Norms that are rounding noise, up to 1e-12 of the
+        largest, are ordered by (X'LX)_jj.
     {fitted}
     {run}
         It does if the graph has exactly ``n_clusters`` components.

@@ -257,17 +257,17 @@ class UDFS(Rival):
         The paper's lambda: added to the local scatter before it is inverted, in the unit of the
         squared distances between neighbours.
     max_iter : int, default=100
-        Eigenproblems at most.
+        Maximum number of eigenproblems.
     tol : float, default=1e-8
-        The iteration ends when a step lowers the objective by no more than this, relatively.
+        The iteration ends when a step lowers the objective by no more than this share.
     {max_correlation}
     {random_state}
 
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Squared row norms of W; higher is better. Those of rounding noise, up to 1e-12 of the
-        largest, are in the order of M_jj.
+        Squared row norms of W; higher is better. Norms that are rounding noise, up to 1e-12 of the
+        largest, are ordered by M_jj.
     {fitted}
     {run}
     n_active_ : int
