@@ -17,7 +17,7 @@ class AsTable:
     """A result that is a table: ``rows`` as a data frame, and as HTML in a notebook."""
 
     def rows(self) -> list[dict[str, Any]]:
-        """The table, a dict a row."""
+        """The table, one dict per row."""
         raise NotImplementedError
 
     def to_frame(self) -> Any:

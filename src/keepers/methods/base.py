@@ -74,40 +74,40 @@ FEWEST_COMPARED = 2000
 
 SHARED_DOCS = {
     "n_features_to_select": """n_features_to_select : int, float in (0, 1] or None, default=None
-    How many features to keep, or which share of them; None keeps half. It does not influence
-    the fit: ``top(k)`` gives the best k for any k afterwards.""",
+    Number or share of features to keep; None keeps half. It does not influence the fit:
+    ``top(k)`` gives the best k for any k afterwards.""",
     "n_features_refit": """n_features_to_select : int, float in (0, 1] or None, default=None
-    How many features to keep, or which share of them; None keeps half. It is part of the fit:
-    fit again for another number.""",
+    Number or share of features to keep; None keeps half. The ranking depends on it: fit again
+    for another number.""",
     "max_correlation": """max_correlation : float in (0, 1] or None, default=None
-    Features whose correlation with a better one exceeds this, in size, are ranked behind all
-    others. None ranks by score alone.""",
+    Features whose absolute correlation with a better one exceeds this rank after all others.
+    None ranks by score alone.""",
     "random_state": """random_state : int, RandomState or None, default=None
     Seeds the eigensolver; it does not change the scores beyond rounding.""",
     "n_neighbors": """n_neighbors : int, default=5
-    Neighbours of each sample. An edge joins two samples if either lists the other. Capped, with a
-    warning, at n_samples - 1.""",
+    Number of neighbours of each sample. An edge joins two samples if either is a neighbour of the
+    other. A number above n_samples - 1 is lowered, with a warning.""",
     "bandwidth": """bandwidth : float or None, default=None
-    The t of the heat kernel exp(-d^2 / (2 t^2)), in the unit of the distances d. None takes the
-    mean distance between samples (over a random 3000 of them if there are more).""",
+    The t of the heat kernel exp(-d^2 / (2 t^2)), in the unit of the distances d. None uses the
+    mean distance between samples (of 3000 random samples if there are more).""",
     "scaling": """scaling : float in [0, 1], default=0.0
-    Every feature is divided by its standard deviation to this power before the fit: 0 takes the
-    values as they are, as in the paper; 1 gives all features the same variance: what counts then is
-    how much they have in common. ``mean_`` and ``transform`` stay in the units of X.""",
+    Every feature is divided by its standard deviation to this power before the fit. 0 leaves the
+    values as they are, as in the paper. 1 gives all features the same variance, so only their
+    correlations count. ``mean_`` and ``transform`` keep the units of X.""",
     "missing": """missing : {"error", "mean", "median", "model"}, default="error"
-    What to do about NaN: raise an error, or fill the gaps for the fit, with the mean or the median
-    of the column, or from the other columns ("model"; see the page "Missing values"). Columns
-    without any value are ranked last, like constant ones. ``transform`` leaves gaps as they are.
-    Tables that are read in blocks must have none.""",
+    What to do about NaN: raise an error, or fill the gaps for the fit with the mean or the median
+    of the column, or with an estimate from the other columns ("model"). Columns without any value
+    rank last, like constant ones. ``transform`` does not fill gaps. Tables that are read in blocks
+    must not have gaps.""",
     "memory_limit": """memory_limit : int, str or None, default=None
     Memory that ``fit_blocks`` and Dask collections may take, in bytes or as "500MB", "4GB"; None is
     a quarter of the machine's. The route follows from it.""",
     "fitted": """ranking_ : array of shape (n_features,)
     1 is the best feature. Ties go by variance, then by index; constant columns come last.
 support_ : boolean array of shape (n_features,)
-    The features kept.
+    True for the kept features.
 n_features_to_select_ : int
-    How many features are kept.
+    Number of kept features.
 n_features_in_ : int
     Number of features seen in ``fit``.
 feature_names_in_ : array of shape (n_features,)
@@ -115,11 +115,11 @@ feature_names_in_ : array of shape (n_features,)
     "run": """objective_ : array
     The objective after every step.
 n_iter_ : int
-    Steps made.
+    Number of steps.
 converged_ : bool
     Whether the iteration converged within ``max_iter`` steps.""",
     "picks": """n_picked_ : int
-    How many features were picked: fewer than wanted if those explain everything.
+    Number of features picked: fewer than requested if they already explain everything.
 explained_share_ : array of shape (``n_picked_``,)
     Share of the variance that the first 1, 2, ... picks explain (before ``max_correlation``).
 best_share_ : array of shape (``n_picked_``,)
@@ -129,7 +129,7 @@ best_share_ : array of shape (``n_picked_``,)
 mean_ : array of shape (n_features,)
     Column means.
 var_ : array of shape (n_features,)
-    Column variances, divided by n; 0 for columns set aside as constant.
+    Column variances, divided by n; 0 for constant columns.
 n_samples_seen_ : int
     Number of rows.
 n_passes_ : int
@@ -159,7 +159,7 @@ class TopFeatures(AsTable):
         return iter(self.indices.tolist())
 
     def rows(self) -> list[dict[str, Any]]:
-        """The table, a dict a feature.
+        """The table, one dict per feature.
 
         Returns
         -------
@@ -183,14 +183,14 @@ class TopFeatures(AsTable):
 
 @dataclass(frozen=True)
 class FitNotes:
-    """The report of a method about its fit; parts that do not apply stay empty."""
+    """The report of a method about its fit; parts that do not apply are empty."""
 
     summary: str | None = None
     """The findings, in sentences."""
     doubts: tuple[str, ...] = ()
-    """Reasons against the result, a sentence each."""
+    """Reasons against the result, one sentence each."""
     how_sure: tuple[str, ...] = ()
-    """Reasons for it, a sentence each."""
+    """Reasons for the result, one sentence each."""
     how_many: Literal["asked", "chosen", "half"] = "asked"
     """The origin of the number of kept features: the user, the method, or a default."""
     n_rows_used: int | None = None
@@ -420,11 +420,11 @@ class RankingSelector(ColumnSelector):
         Parameters
         ----------
         X : table of shape (n_samples, n_features)
-            An array, data frame, sparse matrix, Table or AnnData object: one row a sample,
-            one column a feature. A `Table` is what `keepers.datasets.open_table` returns;
-            its labels are not used. Of an AnnData object, X is used.
+            An array, data frame, sparse matrix, Table or AnnData object: one row per sample,
+            one column per feature. `keepers.datasets.open_table` returns a `Table`, whose labels
+            are not used. The X of an AnnData object is used.
         y : ignored
-            Present for API consistency; no method here looks at labels.
+            Present for API consistency; no method uses labels.
 
         Returns
         -------
@@ -485,7 +485,7 @@ class RankingSelector(ColumnSelector):
         self._store_ranking(self.score_features(table), table)
 
     def score_features(self, table: MemoryTable) -> FloatArray:
-        """A score for every feature of a table; every method implements it.
+        """Score every feature of a table; every method implements this.
 
         Parameters
         ----------
@@ -495,8 +495,8 @@ class RankingSelector(ColumnSelector):
         Returns
         -------
         array of shape (n_features,)
-            Finite numbers, higher is better. ``table.to_all_columns`` makes it of scores of the
-            columns that vary.
+            Finite numbers, higher is better. ``table.to_all_columns`` adds the columns that do not
+            vary.
         """
         raise NotImplementedError
 
@@ -578,13 +578,13 @@ class RankingSelector(ColumnSelector):
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def top(self, k: int | float | None = None) -> TopFeatures:
-        """The k best features, whatever number the selector was made with; nothing is refitted.
+        """The k best features, for any k; nothing is refitted.
 
         Parameters
         ----------
         k : int, float in (0, 1] or None
-            How many features, or which share of those that may be kept. None: the number
-            that the selector keeps.
+            Number of features, or share of those that may be kept. None: the number that the
+            selector keeps.
 
         Returns
         -------
@@ -607,7 +607,7 @@ class RankingSelector(ColumnSelector):
         n_components: int | float | str | None = None,
         **settings: Any,
     ) -> "Certificate":
-        """How much of the variance that any k features could hold the best k hold, with proof.
+        """Prove how close the best k features are to the k features that hold the most variance.
 
         Parameters
         ----------
@@ -615,13 +615,13 @@ class RankingSelector(ColumnSelector):
             The table of the fit, or another one with its columns; or a path, blocks or Dask
             collection, as `certify` takes them.
         k : int, float in (0, 1] or None, default=None
-            How many features, as in `top`.
+            Number or share of features, as in `top`.
         n_components : int, float in (0, 1), "auto" or None, default=None
-            In how many components. None: those of the fit (``n_components_``), at most k, where the
-            method has any; else "auto".
+            Number of components. None uses the number of the fit (``n_components_``), at most k, or
+            "auto" if the method has no components.
         **settings
-            Other settings of `certify`. ``scaling`` and ``missing`` are those of the selector
-            unless they are given: the certificate is about the table as it was fitted.
+            Other settings of `certify`. ``scaling`` and ``missing`` default to those of the
+            selector, because the certificate is about the table as it was fitted.
 
         Returns
         -------

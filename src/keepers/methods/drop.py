@@ -29,9 +29,8 @@ class DropCorrelated(ColumnSelector):
     Goes through the columns from best to worst (see ``representative``). A column is dropped if its
     absolute correlation with a column already kept exceeds ``threshold``.
 
-    Columns without variation or without values stay. Gaps (NaN) are allowed: each pair is compared
-    in the rows in which both columns have a value. For correlations of ranks, fit to a table of
-    ranks.
+    Constant and empty columns are not dropped. Gaps (NaN) are allowed: each pair is compared over
+    the rows in which both columns have a value. For rank correlations, fit it to a table of ranks.
 
     Parameters
     ----------
@@ -46,10 +45,10 @@ class DropCorrelated(ColumnSelector):
     Attributes
     ----------
     kept_instead_ : dict of str to (str, float)
-        For each dropped column, best first, the better kept column that it is most like, and their
+        For each dropped column, best first: the better kept column most similar to it, and their
         correlation. Columns without names are x0, x1, ...
     support_ : boolean array of shape (n_features,)
-        The columns kept.
+        True for the kept columns.
     n_features_in_ : int
         Number of columns seen in ``fit``.
     feature_names_in_ : array of shape (n_features,)

@@ -129,13 +129,13 @@ def _join_samples(
 class LaplacianScore(RankingSelector):
     """Unsupervised feature selection by smoothness over a neighbour graph.
 
-    Joins every sample to its nearest neighbours and prefers features that differ little between
-    neighbours and much between samples at large::
+    Joins every sample to its nearest neighbours and prefers features that differ less between
+    neighbours than between other samples::
 
-        LS(f) = (f' L f) / (f' D f),   f freed of its degree-weighted mean,
+        LS(f) = (f' L f) / (f' D f),   f minus its degree-weighted mean,
 
-    with S the graph, D its degrees and L = D - S (He, Cai and Niyogi, NIPS 2005). Small is good;
-    ``scores_`` holds -LS. Copies of a good feature are all ranked high.
+    with S the graph, D its degrees and L = D - S (He, Cai and Niyogi, NIPS 2005). A smaller LS is
+    better; ``scores_`` is -LS. Copies of a good feature all rank high.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ class LaplacianScore(RankingSelector):
     Attributes
     ----------
     scores_ : array of shape (n_features,)
-        Minus the Laplacian score, from -2 to 0; higher is better. Constant columns hold -2.
+        Minus the Laplacian score, from -2 to 0; higher is better. Constant columns get -2.
     {fitted}
 
     Examples
@@ -197,15 +197,15 @@ class LaplacianScore(RankingSelector):
 class SPEC(RankingSelector):
     """Spectral feature selection: features that are smooth on a graph of the samples.
 
-    A feature f, freed of its degree-weighted mean, is compared with the eigenvectors u_i of the
+    A feature f, minus its degree-weighted mean, is compared with the eigenvectors u_i of the
     normalised Laplacian of the graph, 0 = xi_1 <= xi_2 <= ... <= 2. With a_i the share of
     D^1/2 f along u_i (Zhao and Liu, ICML 2007)::
 
         phi1 = phi2 = sum_i a_i g(xi_i)                     small is good
         phi3        = sum_{2 <= i <= k} a_i (g(2) - g(xi_i))    large is good
 
-    and g(xi) = xi^power. Phi2 with power 1 is the Laplacian score of the same graph. Copies of a
-    good feature are all ranked high.
+    and g(xi) = xi^power. phi2 with power 1 is the Laplacian score of the same graph. Copies of a
+    good feature all rank high.
 
     Parameters
     ----------
@@ -224,7 +224,7 @@ class SPEC(RankingSelector):
     {bandwidth}
         Not used by "binary". "rbf" takes the mean over all samples.
     power : int, default=1
-        The exponent of g, up to 20: larger ones punish roughness more.
+        The exponent of g, up to 20; larger exponents penalise roughness more.
     {max_correlation}
     random_state : int, RandomState or None, default=None
         Draws the samples for the mean distance if there are more than 3000, and seeds the

@@ -194,7 +194,7 @@ def spcafs_path(
     tol: float = 1e-4,
     random_state: Any = None,
 ) -> SPCAFSPath:
-    """Solve SPCAFS along gamma, from where PCA is recovered to where n_components rows remain.
+    """Solve SPCAFS for a sequence of gammas, from PCA to exactly n_components active rows.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def spcafs_path(
     n_gammas : int, default=20
         The most points, evenly spaced in log(gamma), up to where n_components rows remain.
     max_iter : int, default=60
-        The most steps for each point; see ``converged``.
+        Maximum number of steps for each point; see ``converged``.
     tol : float, default=1e-4
         A point ends when a step lowers the objective by a smaller share. This is looser than in a
         single fit: refit with `SPCAFS` at the gamma you choose.
