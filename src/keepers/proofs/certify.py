@@ -109,12 +109,12 @@ class Certificate:
         return f"{statement} ({'; '.join(details)})."
 
     def details(self) -> list[str]:
-        """The numbers behind the sentence, and the names of single features, a sentence each.
+        """The numbers behind the sentence, and the names of single features, one sentence each.
 
         Returns
         -------
         list of str
-            At most three sentences. Of long lists of names the first are given.
+            At most three sentences. Long lists of names are cut.
         """
         k = self.n_features
         none = "No feature holds" if k == 1 else f"No {k:,} features hold"
@@ -161,24 +161,25 @@ def certify(
     missing: str = "error",
     random_state: Seed = None,
 ) -> Certificate:
-    """Bound how much of the variance that any k features could hold these k features hold.
+    """Prove how close k features are to the k features that hold the most variance.
 
     The variance that features hold is what PCA of their columns explains with ``n_components``
-    components. The answer is a proved lower bound, found at about the cost of one PCA. See the page
-    "Certificates".
+    components. The answer is a proved lower bound on its share of the largest possible variance,
+    found at about the cost of one PCA. See the page "Certificates".
 
     Parameters
     ----------
     X : table of shape (n_samples, n_features), path or blocks
         What `SPCAFS.fit` or `SPCAFS.fit_blocks` takes. Constant columns hold nothing.
     features : sequence of names or indices, or boolean mask
-        The set, k features of the table. Names need a table with column names.
+        The k features. Names need a table with column names.
     n_components : int, float in (0, 1) or "auto", default="auto"
-        m, at most k. A float: enough to explain that share of the variance of X. "auto": as
-        `SPCAFS` counts them. Of more than k, k are taken in both cases.
+        The number of components m, at most k. A float uses enough components to explain that share
+        of the variance of X; "auto" counts them as `SPCAFS` does. Both use at most k.
     tight : bool or "auto", default="auto"
-        Whether to compute a second, tighter bound; it takes about r^2 d operations a step, r being
-        the smaller of rows and columns. "auto": where that is a second or two.
+        Whether to compute a second, tighter bound. It takes about r^2 d operations per step, where
+        r is the smaller of the numbers of rows and columns. "auto" computes it if that takes a
+        second or two.
     scaling : float in [0, 1], default=0.0
         Every column is divided by its standard deviation to this power first, as by `SPCAFS`.
     missing : {"error", "mean", "median", "model"}, default="error"

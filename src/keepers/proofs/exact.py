@@ -91,7 +91,7 @@ def solve_exactly(
     must_keep: Any = None,
     never_keep: Any = None,
 ) -> ExactSelection:
-    """The k features that hold the most variance in m components, with proof if time allows.
+    """Find the k features that hold the most variance in m components, with proof if time allows.
 
     Bounds rule out sets of features until one is left, or until the time is over; then the gap
     shows how close the best set found is to the best of all. Tables with up to a hundred columns
@@ -108,9 +108,9 @@ def solve_exactly(
         m: the variance that features hold is the sum of the m largest eigenvalues of their
         covariance.
     time_limit : float or None, default=60
-        Seconds for the search; None: until it ends. Reading the table is not counted.
+        Seconds for the search; None sets no limit. Reading the table does not count.
     must_keep, never_keep : sequence of names or indices, boolean mask or None, default=None
-        Features that the set has to contain, and those that it must not.
+        Features that the set must contain, and features that it must not contain.
 
     Returns
     -------
