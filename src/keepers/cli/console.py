@@ -253,7 +253,7 @@ class ReadingOptions:
     labels: Text = _option("--labels COLUMN", "Column with classes; never used to select.")
     drop: Texts = _option("--drop COLUMNS", "Columns to leave out: a,b or 'meta_*'; repeatable.")
     kinds: Texts = _option("--as COLUMN=KIND", "Column type: number, category, date, drop, ...")
-    missing: Text = _option("--missing HOW", "Gaps: keep (auto), mean, median, model.")
+    missing: Text = _option("--missing HOW", "Gaps: keep, error, mean, median, model.")
     log: bool = _option("--log", "Take log(1 + x), as for counts.", False)
     transpose: bool = _option("--transpose", "Features are rows in the file.", False)
     sample: Number = _option("--sample N", "Use N random rows.", min=2)
@@ -271,10 +271,10 @@ class ReadingOptions:
     format: Text = _rare("--format NAME", "Format of the file, if its name does not show it.")
     sep: Text = _rare("--sep MARK", "Separator of a text table.")
     decimal: Text = _rare("--decimal MARK", "Decimal mark, . or ,")
-    comment: Text = _rare("--comment MARK", "Skip lines that begin with it.")
+    comment: Text = _rare("--comment MARK", "Skip lines that begin with this mark.")
     encoding: Text = _rare("--encoding NAME", "Encoding of the text, such as latin-1.")
     sheet: Text = _rare("--sheet NAME", "Sheet: name, or number from 1.")
-    layer: Text = _rare("--layer NAME", "Layer of an .h5ad to read, not X.")
+    layer: Text = _rare("--layer NAME", "Layer of an .h5ad file to read instead of X.")
     dataset: Text = _rare("--dataset NAME", "Array of an HDF5 file to read.")
     max_size: Text = _rare("--max-size SIZE", "Largest table in memory (8G).")
     debug: bool = _rare("--debug", "Show the traceback of an error.", False)
@@ -330,7 +330,7 @@ class FitOptions(CheckOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class SelectOptions(FitOptions):
-    k: Text = _option("-k --features N", "Features to keep, 50 or 10%; auto chooses it.")
+    k: Text = _option("-k --features N", "Number of features, 50 or 10%; method auto chooses it.")
     method: str = _option("--method NAME", _METHOD, "auto")
     settings: Texts = _option("--set NAME=VALUE", "Setting of the method; repeatable.")
     keep: Texts = _option("--keep COLUMN", "Feature to keep always; repeatable.")
@@ -338,7 +338,7 @@ class SelectOptions(FitOptions):
     out: File = _option("--out FILE", "Write the kept columns (.csv, .h5ad, ...).")
     report: File = _option("--report FILE", "Write a report (HTML).")
     save: File = _option("--save FILE", "Write a recipe (JSON) for `keepers apply`.")
-    scores: File = _option("--scores FILE", "Write rank, score and reason (CSV).")
+    scores: File = _option("--scores FILE", "Write rank, score and reason of every column (CSV).")
     force: bool = _option("--force", "Replace files that exist.", False)
     memory: Text = _option("--memory SIZE", "Read in blocks, using at most SIZE (4G).")
     scheduler: Text = _rare("--scheduler ADDRESS", "Read in blocks, on a Dask cluster (tcp://...).")
@@ -352,7 +352,7 @@ class CertifyOptions(FitOptions):
         REQUIRED,
     )
     components: str = _option(
-        "--components -m M", "Components that count: a number, a share (0.8), or auto.", "auto"
+        "--components -m M", "Number of components, a share (0.8), or auto.", "auto"
     )
 
 
@@ -368,7 +368,7 @@ class CompareOptions(FitOptions):
     out: File = _option("--out FILE", "Write all numbers (CSV).")
     force: bool = _option("--force", "Replace files that exist.", False)
     scale: str = _option(
-        "--scale HOW", "auto: one scale where units differ; or as in select.", "auto"
+        "--scale HOW", "auto (standardise if units differ), or as in select.", "auto"
     )
 
 
@@ -474,7 +474,7 @@ def read_feature_list(path: str) -> list[str]:
     except UnicodeDecodeError as error:
         raise DataError(
             f"A list of features is text in UTF-8; {name} is not, at byte {error.start}. Save it "
-            "as text with one name a line."
+            "as text with one name per line."
         ) from error
     features = [line for line in lines if line and not line.startswith("#")]
     if not features:
