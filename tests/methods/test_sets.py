@@ -137,4 +137,3 @@ class TestAllowedSets:
             assert must.sum() == must[found.features].sum()
             assert found.variance >= leading_sum(case.S, start, case.m) * (1 - 1e-10)
             assert found.variance <= case.best_among(forced=must) * (1 + 1e-10)
-            assert np.all(np.diff(found.history) >= 0)

@@ -27,6 +27,7 @@ from keepers.methods.parameters import (
     Seed,
     cap_clusters,
     cap_neighbors,
+    check_value,
     one_of,
     refuse_past_memory,
     whole,
@@ -253,7 +254,7 @@ class SPEC(RankingSelector):
 
     parameter_rules: ClassVar = {
         "criterion": one_of("phi1", "phi2", "phi3"),
-        "n_clusters": whole(at_least=2, hint="The trivial eigenvector is one of them."),
+        "n_clusters": whole(),
         "graph": one_of("heat", "binary", "rbf"),
         "n_neighbors": whole(),
         "bandwidth": BANDWIDTH,
@@ -270,6 +271,13 @@ class SPEC(RankingSelector):
     power: int = 1
     max_correlation: float | None = None
     random_state: Seed = None
+
+    def check_parameters(self) -> None:
+        """Raise for settings outside their rules, without looking at data."""
+        super().check_parameters()
+        if self.criterion == "phi3":
+            rule = whole(at_least=2, hint="The trivial eigenvector is one of them.")
+            check_value("n_clusters", self.n_clusters, rule)
 
     def score_features(self, table: MemoryTable) -> FloatArray:
         graph = _join_samples(self, table, self.graph)

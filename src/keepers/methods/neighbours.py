@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from keepers._protocols import FloatArray, IndexArray
 from keepers.exceptions import DataWarning, ParameterError, warn_caller
-from keepers.linalg.graph import NeighbourList, graph_defect, heat_weights, union_graph
+from keepers.linalg.graph import Graph, NeighbourList, graph_defect, heat_weights, union_graph
 from keepers.linalg.scatter import BLOCK_BYTES, row_blocks
 from keepers.methods.parameters import check_value, one_of, positive, whole
 
@@ -163,7 +163,7 @@ def heat_graph(
     width = _mean_distance(points, rng) if bandwidth is None else bandwidth
     _refuse_zero_width(width)
     graph = union_graph(neighbours, heat_weights(neighbours, width), self_loops=self_loops)
-    warn_of_defect(neighbours, graph)
+    warn_of_defect(graph, neighbours)
     return graph
 
 
@@ -171,7 +171,7 @@ def binary_graph(X: Any, n_neighbors: int, *, self_loops: bool = False) -> sp.cs
     """The symmetric graph of the samples with weight 1 on every edge."""
     neighbours = nearest_neighbours(X, n_neighbors)
     graph = union_graph(neighbours, self_loops=self_loops)
-    warn_of_defect(neighbours, graph)
+    warn_of_defect(graph, neighbours)
     return graph
 
 
@@ -188,7 +188,7 @@ def full_heat_graph(X: Any, bandwidth: float | None) -> FloatArray:
         np.square(graph / width, out=graph)
         np.exp(-0.5 * graph, out=graph)
     np.fill_diagonal(graph, 0.0)
-    _warn_of(graph_defect(graph))
+    warn_of_defect(graph)
     return graph
 
 
@@ -200,12 +200,9 @@ def _refuse_zero_width(width: float) -> None:
         )
 
 
-def warn_of_defect(neighbours: NeighbourList, graph: sp.csr_array) -> None:
-    """Warn, naming the cause, if the graph carries no information."""
-    _warn_of(graph_defect(graph, neighbours))
-
-
-def _warn_of(defect: str | None) -> None:
+def warn_of_defect(graph: Graph, neighbours: NeighbourList | None = None) -> None:
+    """Warn, naming the cause, if the graph carries no information, as `graph_defect` does."""
+    defect = graph_defect(graph, neighbours)
     if defect is not None:
         warn_caller(
             f"The neighbour graph is degenerate: {defect}. The scores say little about X.",

@@ -51,7 +51,7 @@ class Rival(RankingSelector):
         """The nearest other samples of each, at most n_samples - ``spare`` of them."""
         n_neighbors = cap_neighbors(self.n_neighbors, len(values), spare=spare)
         neighbours = nearest_neighbours(values, n_neighbors)
-        warn_of_defect(neighbours, union_graph(neighbours))
+        warn_of_defect(union_graph(neighbours), neighbours)
         return neighbours
 
     def join_neighbours(self, X: Any, rng: np.random.Generator, unit: float = 1.0) -> sp.csr_array:
