@@ -12,6 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from keepers import (
     MCFS,
     SPCAFS,
+    AutoSelector,
     RandomScore,
     VarianceScore,
     all_selectors,
@@ -275,3 +276,29 @@ def test_a_threshold_between_two_frequencies_means_the_next_one_up(threshold, n_
     assert threshold - 1e-9 <= share <= threshold + 0.5 / n_pairs
     assert halves_needed(0.701, 20) == 15
     assert halves_needed(0.7, 100) == 70  # 0.7 * 100 is above 70
+
+
+@pytest.mark.parametrize("n_features", [60, 400])
+def test_halves_of_an_autoselector_keep_as_many_as_the_fit_to_all_samples(n_features):
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((120, n_features))
+    X[:, :12] += 3 * rng.standard_normal((3, 12))[rng.integers(0, 3, 120)]
+    stable = quietly(StabilitySelector(AutoSelector(), n_resamples=6, random_state=0), X)
+    kept = AutoSelector(n_halves=0).fit(X).n_features_to_select_
+    assert stable.n_features_to_select_ == kept
+    assert set(stable.selections_.sum(axis=1)) == {kept}
+    assert stable.stability_.index > 0.6
+    assert set(np.flatnonzero(stable.stable_)) <= set(range(12))  # those with structure
+
+
+def test_a_fit_to_half_ranks_planted_features_first_as_a_fit_does():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((200, 300))
+    X[:, :20] += 3 * rng.standard_normal((4, 20))[rng.integers(0, 4, 200)]
+    whole = AutoSelector(20, n_halves=0).fit(X)
+    half = AutoSelector(20).fit_half(X[::2], whole)
+    fitted = AutoSelector(20, n_halves=0).fit(X[::2])
+    assert (
+        set(np.flatnonzero(half.support_)) == set(np.flatnonzero(fitted.support_)) == {*range(20)}
+    )
+    assert sorted(half.ranking_) == list(range(1, 301))

@@ -177,6 +177,8 @@ class AutoSelector(RankingSelector):
         How often a shuffled feature is as smooth, with neighbours found in other features.
     structure_found_ : bool
         Whether any feature carries structure.
+    few_carry_ : bool or None
+        Whether so few do that each counted as much as there is evidence for it; None: none do.
     represented_by_, representation_ : arrays of shape (n_features,)
         Index of the better feature that each one resembles most, and the correlation with it; -1
         and NaN if there is none or it was not compared.
@@ -313,7 +315,7 @@ class AutoSelector(RankingSelector):
             self.n_features_to_select_ = min(whole.n_features_to_select_, table.n_features)
             rng = self.random_generator()
             grams = first_grams(table.columns, rng)
-            order, _ = self._rank_half(table, grams, rng, whole._few_carry_, control)
+            order, _ = self._rank_half(table, grams, rng, whole.few_carry_, control)
             self._store_columns(order, table, control)
         return self
 
@@ -340,7 +342,7 @@ class AutoSelector(RankingSelector):
         self.p_values_ = table.to_all_columns(found.p_values, fill=1.0)
         self.smoothness_ = table.to_all_columns(found.values, fill=np.nan)
         self.structure_found_ = bool(found.carries.any())
-        self._few_carry_ = found.weighted if self.structure_found_ else None
+        self.few_carry_ = found.weighted if self.structure_found_ else None
         agreement = NeighbourAgreement(columns, found.graph.toarray(), n_neighbors)
         discount = Discount(columns, found.values, found.carries, must)
         ranked = self._try_counts(discount, agreement, int(found.carries.sum()), n_wanted)
@@ -485,7 +487,7 @@ class AutoSelector(RankingSelector):
                     return None
                 half = replace(table, columns=columns, usable=table.usable[kept])
                 of_half = grams.of_samples(samples, kept, columns.shares)
-                order, n_kept = self._rank_half(half, of_half, rng, self._few_carry_, control)
+                order, n_kept = self._rank_half(half, of_half, rng, self.few_carry_, control)
                 if self.max_correlation is not None:
                     order = self._unlike_first(order, half, ~half.unusable, control.must)
                 chosen.append(order[:n_kept])
