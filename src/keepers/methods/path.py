@@ -32,8 +32,6 @@ from keepers.methods.spcafs import SPCAFS, RowPenalty, SPCAFSResult, solve_block
 RECOVERED = 0.999
 # The strong end was found at 1.4 to 2.6 times 2 max |S_jA| on most tables.
 EXPECTED_END = 2.0
-# The factor between the gammas that are tried for the weak end.
-WEAKER = 2.0
 # A row is small if its squared norm is below this share of the mean.
 SMALL = 1e-3
 
@@ -102,7 +100,7 @@ def find_path(
     end = max(EXPECTED_END * _smallest_gamma_at_m_rows(operator, width), 1e-3 * largest)
     point = solve(end / 10.0, pca)
     while point.space.trace < RECOVERED * pca.trace:
-        point = solve(point.gamma / WEAKER, pca)
+        point = solve(point.gamma / 2.0, pca)
     points = [point]
     along = np.geomspace(point.gamma, max(end, 10.0 * point.gamma), n_points)
     for gamma in along[1:]:
