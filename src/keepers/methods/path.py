@@ -178,9 +178,6 @@ class SPCAFSPath(AsTable):
         values = zip(*(column.tolist() for column in columns.values()), strict=True)
         return [dict(zip(columns, row, strict=True)) for row in values]
 
-    def _caption(self) -> str:
-        return repr(self).strip("<>")
-
 
 def spcafs_path(
     X: Any,
