@@ -74,19 +74,18 @@ def test_what_blocks_cannot_give_is_refused_in_a_sentence(quick_keepers, parts, 
 
 
 @pytest.mark.usefixtures("with_a_gap")
-def test_a_cluster_gives_the_same_and_fills_the_same_gaps(quick_keepers):
-    where = ("select", "parts", "-k", 3, "--drop", "sample")
-    with distributed.LocalCluster(
-        *(1, 1), processes=False, protocol="tcp://", dashboard_address="127.0.0.1:0"
-    ) as cluster:
-        there = ("--scheduler", cluster.scheduler_address)
-        open_gap = quick_keepers(*where, *there)
-        filled = quick_keepers(*where, *there, "--missing", "mean")
-    assert open_gap.returncode == 0, open_gap.stderr
-    assert "'g3' (1)" in open_gap.stderr
-    assert kept(open_gap) == kept(quick_keepers(*where))
-    assert filled.returncode == 0, filled.stderr
-    assert kept(filled) == kept(quick_keepers(*where, "--missing", "mean"))
+@pytest.mark.parametrize(
+    ("options", "note"), [((), "'g3' (1)"), (("--missing", "mean"), "")], ids=["open", "filled"]
+)
+def test_a_cluster_gives_the_same_with_gaps_open_and_filled(quick_keepers, options, note):
+    command = ("select", "parts", "-k", 3, "--drop", "sample", *options)
+    workers = {"n_workers": 1, "threads_per_worker": 1, "processes": False}
+    where = {"protocol": "tcp://", "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(**workers, **where) as cluster:
+        done = quick_keepers(*command, "--scheduler", cluster.scheduler_address)
+    assert done.returncode == 0, done.stderr
+    assert note in done.stderr
+    assert kept(done) == kept(quick_keepers(*command))
 
 
 PEAK = """

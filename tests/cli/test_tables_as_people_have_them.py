@@ -163,23 +163,35 @@ def test_a_recipe_asks_only_for_the_columns_it_needs_and_leaves_gaps(quick_keepe
     assert f"'income' ({new['income'].isna().sum()})" in applied.stderr
 
 
-def test_a_folder_gets_what_a_file_gets(quick_keepers, tmp_path):
+@pytest.fixture
+def in_parts(tmp_path):
+    """A survey as a file, and as a folder of three."""
     frame = survey_frame(1500)
     (tmp_path / "parts").mkdir()
     for at in range(3):
         part = frame[500 * at : 500 * (at + 1)]
         part.to_parquet(tmp_path / "parts" / f"part-{at}.parquet", index=False)
-    frame.to_parquet("whole.parquet", index=False)
+    frame.to_parquet(tmp_path / "whole.parquet", index=False)
+    return frame
+
+
+FILLED = ("--missing", "mean", "--id", "respondent_id")
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_a_folder_is_checked_as_a_file_is(quick_keepers):
     folder, whole = (quick_keepers("check", name, "--json") for name in ("parts", "whole.parquet"))
     assert json.loads(folder.stdout)["kinds"] == json.loads(whole.stdout)["kinds"]
-    options = ("--missing", "mean", "--id", "respondent_id")
+
+
+def test_what_is_kept_of_a_folder_is_written_and_applied(quick_keepers, in_parts, tmp_path):
+    frame = in_parts
     done = quick_keepers(
-        *("select", "parts", *options, "--out", "kept.parquet", "--save", "r.json"),
+        *("select", "parts", *FILLED, "--out", "kept.parquet", "--save", "r.json"),
         *("--report", "r.html", "--scores", "s.csv"),
     )
     assert done.returncode == 0, done.stderr
     assert set(kept(done)) <= INFORMATIVE
-    assert set(kept(done)) == set(kept(quick_keepers("select", "whole.parquet", *options)))
     written = pd.read_parquet("kept.parquet")
     assert len(written) == 1500
     assert list(written["respondent_id"].astype(int)) == list(frame["respondent_id"])
@@ -189,7 +201,18 @@ def test_a_folder_gets_what_a_file_gets(quick_keepers, tmp_path):
     applied = quick_keepers("apply", "r.json", "parts", "--out", "again.parquet")
     assert applied.returncode == 0, applied.stderr
     pd.testing.assert_frame_equal(pd.read_parquet("again.parquet"), written, check_dtype=False)
-    sampled = quick_keepers("select", "parts", *options, "--sample", 500, "-k", 7)
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_of_a_folder_is_kept_what_is_kept_of_a_file(quick_keepers):
+    folder, whole = (quick_keepers("select", x, *FILLED) for x in ("parts", "whole.parquet"))
+    assert folder.returncode == 0, folder.stderr
+    assert set(kept(folder)) == set(kept(whole))
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_some_rows_of_a_folder_are_enough_for_a_selection(quick_keepers):
+    sampled = quick_keepers("select", "parts", *FILLED, "--sample", 500, "-k", 7)
     assert sampled.returncode == 0, sampled.stderr
     assert "500 rows of parts are used, drawn at random" in sampled.stderr
     assert len(INFORMATIVE & set(kept(sampled))) >= 6

@@ -31,8 +31,10 @@ STREAMING = 120 * 2**20
 
 @pytest.fixture(scope="module")
 def cluster():
-    where = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": "127.0.0.1:0"}
-    with distributed.LocalCluster(**where) as started, started.get_client() as client:
+    """Of threads of this process, which speak as over a network."""
+    workers = {"n_workers": 2, "threads_per_worker": 1, "processes": False}
+    where = {"host": "127.0.0.1", "protocol": "tcp://", "dashboard_address": "127.0.0.1:0"}
+    with distributed.LocalCluster(**workers, **where) as started, started.get_client() as client:
         yield client
 
 
