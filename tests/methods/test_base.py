@@ -63,3 +63,10 @@ def test_a_data_frame_comes_back_as_a_data_frame_with_its_rows():
     frame = pd.DataFrame(values, columns=["a", "b", "c"], index=[f"s{at}" for at in range(20)])
     kept = VarianceScore(2).fit(frame).transform(frame)
     pd.testing.assert_frame_equal(kept, frame[["b", "c"]])
+
+
+def test_only_a_fit_that_did_not_converge_is_in_doubt():
+    with pytest.warns(ConvergenceWarning):
+        stopped = UDFS(2, max_iter=1).fit(X)
+    assert "had not converged" in stopped.fit_notes().doubts[0]
+    assert VarianceScore(2).fit(X).fit_notes().doubts == ()
