@@ -18,6 +18,7 @@ from keepers.methods.fspca import (
     go_scores,
     hold,
     improve_by_projection,
+    losses_of_removing,
     solve_fspca,
 )
 from shared_material import fixture
@@ -128,6 +129,20 @@ class TestTheSolver:
                 expected = np.linalg.eigvalsh(bordered)[1:].sum() - held.variance
                 assert gains[j] == pytest.approx(expected, rel=1e-3, abs=1e-9 * held.variance)
                 assert gains[j] <= expected + 1e-9 * held.variance
+
+    @pytest.mark.parametrize("width", [1, 2, 3])
+    def test_the_loss_of_a_feature_is_what_the_components_hold_less_without_it(self, width):
+        for seed in range(20):
+            X = table(seed, seed % 4, 15, 8)
+            S = X.T @ X
+            held = hold(DenseScatter(S), np.arange(8), width)
+            losses = losses_of_removing(held, np.diag(S))
+            for i in range(8):
+                rest = np.delete(held.vectors, i, axis=0)
+                Q = np.linalg.qr(rest)[0]
+                left = np.trace(Q.T @ np.delete(np.delete(S, i, axis=0), i, axis=1) @ Q)
+                expected = min(held.variance - left, S[i, i])
+                assert losses[i] == pytest.approx(expected, rel=1e-6, abs=1e-9 * held.variance)
 
     def test_all_features_are_pca_and_a_diagonal_gives_its_largest_entries(self):
         X = table(0, 2, 20, 9)

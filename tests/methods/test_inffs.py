@@ -117,3 +117,8 @@ def test_the_whole_fit_is_the_released_program(name, i):
 def test_features_that_rank_alike_keep_their_order():
     X = np.repeat(table((20, 1)), 4, axis=1)
     assert InfFS().fit(X).ranking_.tolist() == [1, 2, 3, 4]
+
+
+def test_without_edges_all_scores_are_zero():
+    found = score_paths(np.zeros((3, 3)))
+    assert found.scores.tolist() == [0.0, 0.0, 0.0]
