@@ -46,7 +46,8 @@ steps = make_pipeline(
 kept = steps.fit_transform(wines)
 prepared, distinct, selector = (step for _, step in steps.steps)
 print(*prepared.notes_, sep="\n")
-print(distinct.to_frame().to_string(index=False))
+for name, (better, r) in distinct.kept_instead_.items():
+    print(f"{name}: {better} was kept, r = {r:.2f}")
 print(selector.summary_)
 
 # %%
@@ -60,7 +61,7 @@ names = list(selector.feature_names_in_)
 ranked = [names[index] for index in np.argsort(selector.ranking_)]
 scores = dict(zip(names, selector.scores_, strict=True))
 dropped = dict.fromkeys(prepared.set_aside_, "TablePreparer")
-dropped |= dict.fromkeys(distinct.to_frame()["feature"], "DropCorrelated")
+dropped |= dict.fromkeys(distinct.kept_instead_, "DropCorrelated")
 rows = [*ranked, *dropped][::-1]
 
 figure, axis = plt.subplots(figsize=(7.6, 5.6))
