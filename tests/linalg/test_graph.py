@@ -8,11 +8,11 @@ from keepers.linalg.graph import (
     graph_defect,
     heat_weights,
     laplacian,
-    nearest_by_distance,
     reconstruction_laplacian,
     reconstruction_weights,
     union_graph,
 )
+from keepers.linalg.ordering import nearest_by_distance
 from keepers.linalg.scatter import row_sums
 from keepers.methods.neighbours import nearest_neighbours
 from shared_material import fixture

@@ -105,7 +105,7 @@ def test_too_few_samples_are_no_evidence_against_a_column():
     rng = np.random.default_rng(0)
     found = explain(rng.standard_normal((8, 4)) + 3 * rng.standard_normal((8, 1)))
     assert found.summary == "Keep 0 of 4 columns. The others: 4 unusable."
-    assert "8 differ, and at least 10 are needed." in str(found)
+    assert "8 are different, and at least 10 are needed." in str(found)
     assert "by chance" not in str(found)
 
 
