@@ -7,8 +7,8 @@ import pytest
 from keepers.catalogue import find_method
 from keepers.cli import console
 from keepers.cli.console import ReadingOptions
-from keepers.exceptions import ParameterError
 from keepers.datasets import SCALINGS
+from keepers.exceptions import ParameterError
 from keepers.prepare.kinds import KINDS, MISSING
 
 
