@@ -158,3 +158,27 @@ def test_counts_have_a_long_tail_only_where_more_than_a_few_columns_do():
     for n_large, expected in ((1, ""), (4, ""), (6, "Counts with a long tail")):
         X[:, :n_large] = rng.integers(20_000, 90_000, (200, n_large))  # such as incomes
         assert said(pd.DataFrame(X).add_prefix("answer "), "counts")[:23] == expected
+
+
+def test_of_few_rows_numbered_columns_are_samples_and_words_are_measurements():
+    rng = np.random.default_rng(0)
+    levels = rng.gamma(2.0, 2.0, (300, 1))
+    X = np.abs(levels + 0.4 * rng.standard_normal((300, 12)))
+    frame = pd.DataFrame(X, columns=[f"sample {j}" for j in range(12)])
+    frame.insert(0, "gene", [f"ENSG{at:011d}" for at in range(300)])
+    assert said(frame, "orientation").startswith("Features seem to be in rows: 300 rows")
+    words = [
+        "chest",
+        "waist",
+        "hip",
+        "thigh",
+        "knee",
+        "ankle",
+        "calf",
+        "wrist",
+        "neck",
+        "arm",
+        "foot",
+        "ear",
+    ]
+    assert said(frame.set_axis(["gene", *words], axis=1), "orientation") == ""

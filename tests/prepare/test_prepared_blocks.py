@@ -56,6 +56,7 @@ def test_files_in_blocks_are_the_table_in_memory(tmp_path, suffix, missing):
     some = np.vstack([block.values for block in blocks.blocks(np.array([5, 0, 7]))])
     np.testing.assert_allclose(some, expected[:, [5, 0, 7]], rtol=1e-10, atol=1e-10)
     assert blocks.n_samples == 1500
+    assert blocks.n_stored == expected.size
     for n_parts in (1, 6):
         parts = [stacked(pickle.loads(pickle.dumps(part))) for part in blocks.parts(n_parts)]
         np.testing.assert_allclose(np.vstack(parts), expected, rtol=1e-10, atol=1e-10)
