@@ -122,3 +122,13 @@ def test_what_cannot_be_filled_is_refused():
     G[:, 2] = np.inf
     with pytest.raises(DataError, match="finite values"):
         fill_rows(fit_gap_model(G), G)
+
+
+def test_estimates_of_a_column_with_few_values_weigh_less():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((300, 1)) + 0.5 * rng.standard_normal((300, 12))
+    G = with_gaps(X, 0.05)
+    G[rng.random(300) < 0.7, 0] = np.nan
+    weights = fit_gap_model(G).weights
+    assert weights[0] < 0.99 * weights[1:].min()
+    assert np.all((weights > 0.0) & (weights <= 1.0))
