@@ -37,7 +37,7 @@ def test_at_the_last_point_no_row_outside_gains_from_leaving_zero():
     last = find_path(solve, scatter, pca, 10)[-1]
     centred = X - X.mean(axis=0)
     S = centred.T @ centred
-    live = last.space.squared_row_norms > 1e-6
+    live = last.row_norms**2 > 1e-6
     assert live.sum() == 2
     assert 2 * np.linalg.norm(S[~live][:, live], axis=1).max() <= last.gamma
     smoothing = last.gamma * np.sqrt(EPS) * (~live).sum()
@@ -66,9 +66,9 @@ def test_a_point_out_of_steps_says_so_and_has_all_its_rows():
     X = planted(4, d=300)
     scatter, pca, penalty = start(X, 2)
     for share in (1e-2, 0.1):
-        short = solve_point(scatter, penalty, 3, 1e-12, share * float(pca.values[0]), pca)
+        short, space = solve_point(scatter, penalty, 3, 1e-12, share * float(pca.values[0]), pca)
         assert not short.converged
-        assert short.space.vectors.shape == (300, 2)
+        assert space.vectors.shape == (300, 2)
         assert short.n_iter == 3
 
 
@@ -78,7 +78,7 @@ def test_with_as_many_components_as_features_every_row_lives_everywhere():
     solve = partial(solve_point, scatter, RowPenalty(1.0, 1.0, EPS), 50, 1e-8)
     points = find_path(solve, scatter, pca, 6)
     assert [point.n_active for point in points] == [3] * 6
-    assert np.allclose([point.space.trace for point in points], 10.5)  # nothing is lost
+    assert np.allclose([point.trace for point in points], 10.5)  # nothing is lost
 
 
 def test_uncorrelated_features_are_alone_from_the_first_point():
@@ -87,4 +87,4 @@ def test_uncorrelated_features_are_alone_from_the_first_point():
     solve = partial(solve_point, scatter, RowPenalty(1.0, 1.0, EPS), 50, 1e-8)
     points = find_path(solve, scatter, pca, 5)
     assert [point.n_active for point in points] == [2] * 5
-    assert np.allclose([point.space.trace for point in points], 9.0)
+    assert np.allclose([point.trace for point in points], 9.0)

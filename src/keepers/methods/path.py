@@ -41,15 +41,16 @@ class PathPoint:
     """The end of the iteration for one gamma."""
 
     gamma: float
-    space: Subspace
-    """W, with zeros in inactive rows, and its image."""
+    row_norms: FloatArray
+    trace: float
+    """Tr(W'SW)."""
     n_active: int
     objective: float
     n_iter: int
     converged: bool
 
 
-Solver = Callable[[float, Subspace], PathPoint]
+Solver = Callable[[float, Subspace], tuple[PathPoint, Subspace]]
 """The solution for a gamma, from that for another one."""
 
 
@@ -60,8 +61,8 @@ def solve_point(
     tol: float,
     gamma: float,
     start: Subspace,
-) -> PathPoint:
-    """The solution for gamma, from the solution for another one."""
+) -> tuple[PathPoint, Subspace]:
+    """The solution for gamma, from the solution for another one; zeros in inactive rows."""
     penalty = replace(penalty, gamma=gamma)
     start = replace(start, n_products=0)
     # The start counts as the first step.
@@ -69,14 +70,16 @@ def solve_point(
     vanishing = _vanishing(found, penalty)
     space = orthonormal_subspace(operator, np.where(vanishing[:, None], 0.0, found.W))
     squared_norms = space.squared_row_norms
-    return PathPoint(
+    point = PathPoint(
         gamma=gamma,
-        space=space,
+        row_norms=np.sqrt(squared_norms),
+        trace=space.trace,
         n_active=int(np.count_nonzero(~penalty.inactive(squared_norms))),
         objective=penalty.value(squared_norms) - space.trace,
         n_iter=found.n_iter - 1,
         converged=found.converged,
     )
+    return point, space
 
 
 def _vanishing(found: SPCAFSResult, penalty: RowPenalty) -> BoolArray:
@@ -98,17 +101,17 @@ def find_path(
     """At most ``n_points``, evenly spaced in log(gamma), from where PCA is recovered to m rows."""
     width, largest = pca.vectors.shape[1], float(pca.values[0])
     end = max(EXPECTED_END * _smallest_gamma_at_m_rows(operator, width), 1e-3 * largest)
-    point = solve(end / 10.0, pca)
-    while point.space.trace < RECOVERED * pca.trace:
-        point = solve(point.gamma / 2.0, pca)
+    point, space = solve(end / 10.0, pca)
+    while point.trace < RECOVERED * pca.trace:
+        point, space = solve(point.gamma / 2.0, pca)
     points = [point]
     along = np.geomspace(point.gamma, max(end, 10.0 * point.gamma), n_points)
     for gamma in along[1:]:
-        point = solve(float(gamma), point.space)
+        point, space = solve(float(gamma), space)
         # Beyond 4 lambda_1 only exact copies of a column share a row's place: two equal rows cost
         # 0.41 gamma more than one, and save its variance.
         while gamma == along[-1] and point.n_active > width and point.gamma < 4.0 * largest:
-            point = solve(1.25 * point.gamma, point.space)
+            point, space = solve(1.25 * point.gamma, space)
         points.append(point)
         if point.n_active <= width < points[0].n_active:
             break
@@ -242,9 +245,8 @@ def spcafs_path(
     )
     solve = partial(solve_point, scatter, RowPenalty(1.0, float(p), selector.eps), max_iter, tol)
     points = find_path(solve, scatter, pca, int(n_gammas))
-    norms = np.sqrt([point.space.squared_row_norms for point in points])
-    held = np.array([point.space.trace for point in points])
-    scores = table.to_all_columns(norms)
+    held = np.array([point.trace for point in points])
+    scores = table.to_all_columns(np.array([point.row_norms for point in points]))
     columns = ("gamma", "n_active", "objective", "n_iter", "converged")
     along = {name: np.array([getattr(point, name) for point in points]) for name in columns}
     return SPCAFSPath(
