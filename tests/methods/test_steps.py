@@ -32,17 +32,9 @@ def test_a_fit_that_fails_leaves_nothing_behind(step):
         step.transform(table())
 
 
-@pytest.mark.parametrize(
-    ("step", "message"),
-    [
-        (DropCorrelated(0), r"threshold must be a number in \(0, 1\]; got 0"),
-        (DropCorrelated(representative="first"), "representative must be one of"),
-        (DropCorrelated(min_rows=2), "min_rows must be an integer >= 3; got 2"),
-    ],
-)
-def test_bad_settings_are_refused_before_the_data_are_touched(step, message):
-    with pytest.raises(ParameterError, match=message):
-        step.fit("no table")
+def test_bad_settings_are_refused_before_the_data_are_touched():
+    with pytest.raises(ParameterError, match=r"threshold must be a number in \(0, 1\]; got 0"):
+        DropCorrelated(0).fit("no table")
 
 
 @STEPS

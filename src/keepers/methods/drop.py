@@ -1,7 +1,7 @@
 """Near-copies of better columns, dropped before a selection."""
 
-from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,29 +18,28 @@ from keepers.linalg.gaps import observed_columns
 from keepers.linalg.ordering import best_first
 from keepers.linalg.scatter import ColumnMoments, column_moments
 from keepers.methods.base import ColumnSelector
-from keepers.methods.parameters import one_of, positive, whole
+from keepers.methods.parameters import positive
 from keepers.methods.reading import named_table, refuse_unrepresentable, validate_table
+
+# Two rows always correlate.
+FEWEST_ROWS = 3
 
 
 @dataclass(eq=False, repr=False)
 class DropCorrelated(ColumnSelector):
     """Drop columns that correlate too much with a better one.
 
-    Goes through the columns from best to worst (see ``representative``). A column is dropped if its
+    Goes through the columns from the largest variance to the smallest. A column is dropped if its
     absolute correlation with a column already kept exceeds ``threshold``.
 
     Constant and empty columns are not dropped. Gaps (NaN) are allowed: each pair is compared over
-    the rows in which both columns have a value. For rank correlations, fit it to a table of ranks.
+    the rows in which both columns have a value, if there are at least three. For rank correlations,
+    fit it to a table of ranks.
 
     Parameters
     ----------
     threshold : float in (0, 1], default=0.95
         Absolute correlation above which the worse of two columns is dropped; 1 drops nothing.
-    representative : {"variance", "gaps"}, default="variance"
-        The better column is the one with the larger variance, or with fewer gaps. Ties go by
-        variance, then to the first.
-    min_rows : int, default=3
-        Columns with fewer common rows are not compared. Raise it for tables with many gaps.
 
     Attributes
     ----------
@@ -74,17 +73,10 @@ class DropCorrelated(ColumnSelector):
     """
 
     threshold: float = 0.95
-    _: KW_ONLY
-    representative: Literal["variance", "gaps"] = "variance"
-    min_rows: int = 3
 
     why_not_dask = "it compares columns of a table in memory."
     why_not_sparse: ClassVar[str | None] = None
-    parameter_rules: ClassVar = {
-        "threshold": positive(at_most=1.0),
-        "representative": one_of("variance", "gaps"),
-        "min_rows": whole(at_least=3, hint="Two rows always correlate."),
-    }
+    parameter_rules: ClassVar = {"threshold": positive(at_most=1.0)}
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -127,14 +119,11 @@ class DropCorrelated(ColumnSelector):
             else:
                 moments = column_moments(X)
         refuse_unrepresentable(None if has_gaps else X, moments)
-        goodness = moments.variance
-        if self.representative == "gaps":
-            goodness = n_values.astype(np.float64)
-        order = best_first(goodness, moments.variance)
-        order = order[~moments.constant[order] & (n_values[order] >= self.min_rows)]
+        order = best_first(moments.variance, moments.variance)
+        order = order[~moments.constant[order] & (n_values[order] >= FEWEST_ROWS)]
         if has_gaps:
             X = np.where(n_values > 0, X, 0.0)  # empty columns are not compared
-            correlations: Correlations = PairwiseCorrelations.of(X, int(self.min_rows))
+            correlations: Correlations = PairwiseCorrelations.of(X, FEWEST_ROWS)
         else:
             X = sp.csc_array(X, dtype=np.float64) if sp.issparse(X) else X
             correlations = ColumnCorrelations(X, moments)
