@@ -153,8 +153,8 @@ def report(
     k : int, float in (0, 1] or None
         How many features, or which share, count as kept; None: the number that the selector keeps.
     certify : bool, optional
-        Whether to prove how near the kept features are to those that hold the most variance; by
-        default where the method looks for variance (`SPCAFS`, `FSPCA`, `VarianceScore`).
+        Whether to prove how close the kept features are to those that hold the most variance; by
+        default for methods that look for variance (`SPCAFS`, `FSPCA`, `VarianceScore`).
 
     Returns
     -------

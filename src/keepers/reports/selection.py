@@ -177,7 +177,7 @@ class Selection(AsTable):
 
     @property
     def n_rows_used(self) -> int:
-        """Rows that the fit looked at, where it draws some of them; else all."""
+        """Number of rows that the fit used."""
         return self.notes.n_rows_used or self.n_samples
 
     @property
