@@ -134,7 +134,7 @@ peers: $(READY)  ## Install the packages that `make bench` measures SPCAFS besid
 			|| echo "$$name could not be installed: see $(PEERS)/$$name.log"; \
 	done
 
-bench: $(READY)  ## Measure what people wait for, each beside a yardstick (two minutes)
+bench: $(READY)  ## Measure what people wait for, each beside a yardstick (three minutes)
 	cd benchmarks && ../$(BIN)/python run.py waits:
 
 bench-all: $(READY) peers  ## Measure against Algorithm 1, PCA and the public packages (40 minutes)

@@ -107,20 +107,26 @@ def autoselector_sparse() -> Outcome:
 
 
 def autoselector_parquet() -> Outcome:
-    """AutoSelector on a Parquet file of 1,000,000 x 100, beside reading it."""
+    """AutoSelector on ten Parquet files of 1,000,000 x 100 each, beside reading them in batches."""
     import polars as pl
 
     rng = np.random.default_rng(0)
+    means = 1.5 * rng.standard_normal((10, 100))
+    means[:, 50:] = 0.0
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "large.parquet"
-        values = rng.standard_normal((1_000_000, 100)).astype(np.float32)
-        pl.DataFrame(values, schema=[f"x{i}" for i in range(100)]).write_parquet(path)
+        paths = [Path(folder) / f"part{i}.parquet" for i in range(10)]
+        for path in paths:
+            values = rng.standard_normal((1_000_000, 100)) + means[rng.integers(10, size=1_000_000)]
+            columns = [f"x{i}" for i in range(100)]
+            pl.DataFrame(values.astype(np.float32), schema=columns).write_parquet(path)
         selector = AutoSelector(n_halves=0)
-        return beside(
-            lambda: selector.fit_blocks(path),
-            lambda: pl.read_parquet(path).to_numpy(),
-            aim=1.2,
-        )
+
+        def read() -> None:
+            for path in paths:
+                for batch in pl.scan_parquet(path).collect_batches(maintain_order=True):
+                    batch.to_numpy()
+
+        return beside(lambda: selector.fit_blocks(folder), read, aim=1.2)
 
 
 def cells(by_batch: bool, aim: float) -> Outcome:
@@ -249,7 +255,7 @@ CASES: dict[str, Callable[[], Outcome | None]] = {
     "waits: AutoSelector 1,000 x 20,000, with halves": lambda: autoselector(8000, 4, 3),
     "waits: AutoSelector 1,000 x 20,000, noise": lambda: autoselector(0, 0, 4),
     "waits: AutoSelector CSR 20,000 x 8,000, noise": autoselector_sparse,
-    "waits: AutoSelector Parquet 1,000,000 x 100": autoselector_parquet,
+    "waits: AutoSelector Parquet 10,000,000 x 100": autoselector_parquet,
     "waits: cells 20,000 x 10,000": lambda: cells(False, 3),
     "waits: cells 20,000 x 10,000, by batch": lambda: cells(True, 8),
     "waits: commands": commands,

@@ -133,7 +133,7 @@ def test_the_terminal_and_the_page_name_the_same_neighbour(wine, open_page, caps
     selector = AutoSelector().fit(wine)
     page = open_page(make_report(selector, wine))
     selection = replace(describe_selection(selector, wine), seconds=0.0)
-    print_selection(selection, {}, {}, quiet=True)
+    print_selection(selection, {}, {})
     heading, *lines = capsys.readouterr().out.splitlines()
     assert heading.split("\t")[4:] == ["neighbour", "correlation"]
     told = ["closest kept: {}, r = {}".format(*line.split("\t")[4:]) for line in lines]

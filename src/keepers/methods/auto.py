@@ -178,7 +178,8 @@ class AutoSelector(RankingSelector):
     structure_found_ : bool
         Whether any feature carries structure.
     few_carry_ : bool or None
-        Whether so few do that each counted as much as there is evidence for it; None: none do.
+        True if so few features carry structure that columns were weighted by the evidence for
+        them; None if none do.
     represented_by_, representation_ : arrays of shape (n_features,)
         Index of the better feature that each one resembles most, and the correlation with it; -1
         and NaN if there is none or it was not compared.
