@@ -314,19 +314,14 @@ class Judge:
         standardised = StandardScaler().fit_transform(as_array(self._X).astype(np.float64))
         self._near = _nearest(squared_distances(standardised))
         self._seed = int(rng.integers(2**31 - 1))
-        self._known: dict[bytes, tuple[float, float]] = {}
 
     def weigh(self, columns: IndexArray) -> tuple[float, float]:
-        """Fidelity and clumpiness of these columns; the same set is weighed once."""
-        columns = np.sort(columns)
-        key = columns.tobytes()
-        if key not in self._known:
-            kept = as_array(self._X[:, columns]).astype(np.float64)
-            kept -= kept.mean(axis=0)
-            shared = float((_nearest(squared_distances(kept)) * self._near).sum())
-            clumpiness = _clumpiness(kept, np.random.default_rng(self._seed))
-            self._known[key] = shared / float(self._near.sum()), clumpiness
-        return self._known[key]
+        """Fidelity and clumpiness of these columns."""
+        kept = as_array(self._X[:, np.sort(columns)]).astype(np.float64)
+        kept -= kept.mean(axis=0)
+        shared = float((_nearest(squared_distances(kept)) * self._near).sum())
+        clumpiness = _clumpiness(kept, np.random.default_rng(self._seed))
+        return shared / float(self._near.sum()), clumpiness
 
 
 def _clumpiness(kept: FloatArray, rng: np.random.Generator) -> float:
