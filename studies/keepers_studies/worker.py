@@ -12,7 +12,7 @@ import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -82,7 +82,7 @@ def _fit_and_score(task: FitTask, X: Any, classes: NDArray[Any]) -> Outcome:
     table = X.toarray() if refuses and 8 * X.shape[0] * X.shape[1] <= DENSE_BYTES else X
     began = time.thread_time()
     if ranks_anew(unfitted):
-        fits = unfitted.fit_each(table, task.ks)
+        fits = _fit_each(unfitted, table, task.ks)
         tops = {k: fit.top(k).indices for k, fit in zip(task.ks, fits, strict=True)}
         selector = fits[-1]
     else:
@@ -118,6 +118,13 @@ def _fit_and_score(task: FitTask, X: Any, classes: NDArray[Any]) -> Outcome:
     )
 
 
+def _fit_each(selector: Any, X: Any, ks: Sequence[int]) -> list[Any]:
+    """Copies of a selector, one fitted for each number of features."""
+    if selector.fits_each_together:
+        return list(selector.fit_each(X, ks))
+    return [clone(selector).set_params(n_features_to_select=k).fit(X) for k in ks]
+
+
 def _agreement_of_halves(selector: Any, X: Any, task: FitTask) -> dict[int, float]:
     """Agreement beyond chance of the choices on two halves of the samples, for each k."""
     if not task.halves:
@@ -125,7 +132,7 @@ def _agreement_of_halves(selector: Any, X: Any, task: FitTask) -> dict[int, floa
     order = np.random.default_rng(task.seed).permutation(X.shape[0])
     halves = np.sort(order[: len(order) // 2]), np.sort(order[len(order) // 2 :])
     try:
-        fits = [clone(selector).fit_each(X[rows], task.halves) for rows in halves]
+        fits = [_fit_each(selector, X[rows], task.halves) for rows in halves]
     except KeepersError as error:  # half of the samples may be too few for a method
         warnings.warn(f"No stability: {error}", KeepersWarning, stacklevel=1)
         return {}

@@ -1,6 +1,6 @@
 """Common parts of all selectors: the kept columns, a ranking of all, and its first k."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 import narwhals as nw
 import numpy as np
 from narwhals.dependencies import is_pyarrow_table
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.feature_selection import SelectorMixin
 from sklearn.utils import Tags, check_random_state, get_tags
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
@@ -375,7 +375,7 @@ class RankingSelector(ColumnSelector):
     picks_one_by_one: ClassVar[bool] = False
     """True if the first features of a fit for many are those of a fit for fewer."""
     fits_each_together: ClassVar[bool] = False
-    """True if `fit_each` takes about as long as one fit, though each k needs its own."""
+    """True if a method `fit_each` fits several numbers of features in the time of one."""
     seeks_variance: ClassVar[bool] = False
     """True if it looks for features that hold much variance: then their certificate is shown."""
 
@@ -434,40 +434,6 @@ class RankingSelector(ColumnSelector):
         with self._fitting():
             self._fit(named_table(X))
         return self
-
-    def fit_half(self, X: Any, whole: Any) -> Self:
-        """Fit to half of the samples, for `StabilitySelector`: only the ranking is needed.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n_samples, n_features)
-            Half of the samples, or another part of them.
-        whole : selector
-            The fit to all samples. Methods may use what it found.
-
-        Returns
-        -------
-        self : object
-            The selector with ``ranking_`` and ``support_``.
-        """
-        return self.fit(X)
-
-    def fit_each(self, X: Any, counts: Sequence[int]) -> list[Self]:
-        """Copies of this selector, one fitted for each number of features.
-
-        Parameters
-        ----------
-        X : table of shape (n_samples, n_features)
-            As in ``fit``.
-        counts : sequence of int
-            The numbers of features.
-
-        Returns
-        -------
-        list of selectors
-            In the order of ``counts``.
-        """
-        return [clone(self).set_params(n_features_to_select=count).fit(X) for count in counts]
 
     def _fit(self, X: Any) -> None:
         is_other = self.needs_scatter_only and not is_plain(values := table_values(X))

@@ -28,11 +28,7 @@ from scipy.linalg import eigh
 
 from keepers._blas_threads import one_blas_thread_for
 from keepers._protocols import BoolArray, FloatArray, IndexArray, SymmetricOperator
-from keepers.exceptions import (
-    ConvergenceWarning,
-    InactiveRowsWarning,
-    warn_caller,
-)
+from keepers.exceptions import ConvergenceWarning, InactiveRowsWarning, warn_caller
 from keepers.linalg.ordering import tilt_ties
 from keepers.linalg.spectrum import (
     Subspace,

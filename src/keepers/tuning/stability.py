@@ -30,6 +30,7 @@ from keepers._blas_threads import one_blas_thread
 from keepers._protocols import BoolArray, FloatArray, IndexArray
 from keepers.exceptions import DataError, DataWarning, KeepersError, KeepersWarning
 from keepers.linalg.scatter import by_rows, column_moments
+from keepers.methods.auto import AutoSelector
 from keepers.methods.base import FitNotes, RankingSelector
 from keepers.methods.parameters import (
     FeatureCount,
@@ -256,7 +257,10 @@ def rank_half(
         # The fit to all samples warns; a hundred halves repeating it would only hide that.
         warnings.simplefilter("ignore", KeepersWarning)
         try:
-            fitted.fit_half(half, whole)
+            if isinstance(fitted, AutoSelector):
+                fitted.fit_half(half, whole)
+            else:
+                fitted.fit(half)
         except KeepersError as error:
             message = f"On a half of the samples, {len(rows)} of {X.shape[0]}: {error}"
             raise type(error)(message) from error

@@ -325,7 +325,7 @@ class MCFS(Rival):
         return scores
 
     def fit_each(self, X: Any, counts: Sequence[int]) -> list[Self]:
-        # One walk along the lasso paths serves all numbers.
+        """Copies, fitted for these numbers of features by one walk along the lasso paths."""
         unfitted = clone(self).set_params(n_features_to_select=max(counts))
         with unfitted._fitting():
             table = read_table(unfitted, named_table(X))
