@@ -60,7 +60,7 @@ def test_a_folder_and_a_pattern_give_what_the_whole_table_gives(quick_keepers, p
         (("-k", 3, "--scale", "unit-features"), "needs the table in memory"),
         (("-k", 3, "--transpose"), "needs the table in memory"),
         (("-k", 3, "--drop-samples", "a"), "needs the table in memory"),
-        (("-k", 3, "--out", "kept.npz"), "whole"),
+        (("-k", 3, "--out", "kept.h5ad"), "whole"),
         (("-k", 3, "--memory", "lots"), "takes a size like 500M"),
         (("-k", 3, "--set", "memory_limit=3"), "--set takes NAME=VALUE with a setting"),
         (("-k", 3, "--method", "spcafs", "--memory", "1M"), "must fit into memory_limit"),

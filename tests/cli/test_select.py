@@ -35,17 +35,14 @@ def test_a_csv_becomes_a_smaller_csv_with_rows_and_classes_kept(quick_keepers, t
         assert list(map(float, kept[name])) == list(map(float, whole[name]))
 
 
-@pytest.mark.parametrize("suffix", [".csv.gz", ".parquet", ".npz", ".h5ad"])
+@pytest.mark.parametrize("suffix", [".csv", ".parquet", ".h5ad"])
 def test_the_suffix_says_the_format(quick_keepers, table, tmp_path, suffix):
     out = tmp_path / f"kept{suffix}"
     done = quick_keepers("select", table, "-k", 3, *COLUMNS, "--out", out)
     assert done.returncode == 0, done.stderr
-    again = quick_keepers("select", out, "-k", 3, "--json", *(() if suffix in PLAIN else COLUMNS))
+    again = quick_keepers("select", out, "-k", 3, "--json", *(() if suffix == ".h5ad" else COLUMNS))
     assert again.returncode == 0, again.stderr
     assert json.loads(again.stdout)["n_features"] == 3
-
-
-PLAIN = (".npz", ".h5ad")
 
 
 @pytest.fixture

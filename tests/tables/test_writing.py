@@ -1,7 +1,6 @@
 """Written tables are read back the same by other programs and by us; whole or not at all."""
 
 import gc
-import gzip
 import os
 import sys
 from dataclasses import replace
@@ -61,7 +60,7 @@ MIXED = replace(
 
 
 READERS = {
-    **dict.fromkeys(["csv", "csv.gz", "csv.bz2", "csv.xz"], pd.read_csv),
+    "csv": pd.read_csv,
     "tsv": lambda path, **options: pd.read_csv(path, sep="\t", **options),
     "parquet": lambda path, **_: pd.read_parquet(path),
     "feather": lambda path, **_: pd.read_feather(path),
@@ -80,22 +79,16 @@ def test_others_read_the_same_table(tmp_path, suffix, container):
 
 
 @pytest.mark.parametrize("container", [np.asarray, sp.csr_matrix])
-def test_numpy_scipy_and_anndata_read_the_same_values(tmp_path, container):
+def test_anndata_reads_the_same_values(tmp_path, container):
     table = table_of(container(X), NAMES, IDS, LABELS)
-    for suffix in ("npz", "h5ad"):
-        write_table(tmp_path / f"a.{suffix}", table, label_name="kind")
-    with np.load(tmp_path / "a.npz", allow_pickle=False) as archive:
-        assert archive["feature_names"].tolist() == NAMES
-        assert [archive["sample_names"].tolist(), archive["y"].tolist()] == [IDS, LABELS]
-        values = sp.load_npz(tmp_path / "a.npz").toarray() if table.is_sparse else archive["X"]
-    np.testing.assert_array_equal(values, X)
+    write_table(tmp_path / "a.h5ad", table, label_name="kind")
     cells = anndata.read_h5ad(tmp_path / "a.h5ad")
     np.testing.assert_array_equal(cells.X.toarray() if table.is_sparse else cells.X, X)
     assert [list(cells.var_names), list(cells.obs_names)] == [NAMES, IDS]
     assert list(cells.obs["kind"]) == LABELS
 
 
-@pytest.mark.parametrize("suffix", [*READERS, "npz", "h5ad", "xlsx"])
+@pytest.mark.parametrize("suffix", [*READERS, "h5ad", "xlsx"])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_we_read_what_we_write(tmp_path, suffix, dtype):
     values = RNG.normal(scale=50, size=(9, 4)).astype(dtype)
@@ -103,7 +96,7 @@ def test_we_read_what_we_write(tmp_path, suffix, dtype):
     values[4, :2] = np.nan
     path = tmp_path / f"a.{suffix}"
     write_table(path, table_of(values, NAMES, IDS[:9], LABELS[:9]))
-    options = {"npz": {}, "h5ad": {"labels": "label"}}.get(suffix, ROLES)
+    options = {"labels": "label"} if suffix == "h5ad" else ROLES
     table = open_table(path, **options)
     digits = 1e-15 if suffix == "xlsx" else 0  # workbooks hold 16 digits
     np.testing.assert_allclose(table.values.astype(dtype), values, rtol=digits, atol=0)
@@ -189,16 +182,15 @@ def small_blocks(monkeypatch):
 
 @pytest.mark.parametrize(
     ("source", "suffix"),
-    [("csv", "csv"), ("parquet", "tsv.gz"), ("feather", "parquet"), ("parquet", "feather")],
+    [("csv", "csv"), ("parquet", "tsv"), ("feather", "parquet"), ("parquet", "feather")],
 )
 def test_blocks_give_what_the_whole_table_gives(tmp_path, sources, small_blocks, source, suffix):
     path, roles = sources[0] / f"a.{source}", {"identifier": "who", "labels": "class"}
     scan, titles = scan_table(path, **roles), {"identifier_name": "who"}
     write_table(tmp_path / f"a.{suffix}", open_table(path, **roles), KEPT, **titles)
     write_table(tmp_path / f"b.{suffix}", scan, KEPT, **titles)
-    if suffix in ("csv", "tsv.gz"):
-        unpack = gzip.decompress if suffix == "tsv.gz" else bytes
-        assert len({unpack((tmp_path / f"{name}.{suffix}").read_bytes()) for name in "ab"}) == 1
+    if suffix in ("csv", "tsv"):
+        assert len({(tmp_path / f"{name}.{suffix}").read_bytes() for name in "ab"}) == 1
         return
     read = pl.read_parquet if suffix == "parquet" else pl.read_ipc
     whole, found = (read(tmp_path / f"{name}.{suffix}") for name in "ab")
@@ -253,7 +245,7 @@ def test_an_anndata_file_keeps_all_but_the_other_variables(tmp_path, layout):
     assert not (tmp_path / "c.h5ad").exists()
 
 
-@pytest.mark.parametrize("name", ["a.docx", "a", "a.parquet.gz", "a.mtx", "a.mtx.gz"])
+@pytest.mark.parametrize("name", ["a.docx", "a", "a.csv.gz", "a.mtx", "a.npz"])
 def test_a_format_that_is_not_written_is_noticed_early(tmp_path, name):
     for write in (check_suffix, lambda path: write_table(path, MIXED, force=True)):
         with pytest.raises(ParameterError, match="suffix"):

@@ -21,7 +21,7 @@ from keepers.exceptions import DataError, KeepersError, ParameterError
 from keepers.tables.table import refuse_size
 
 COMPRESSIONS = {".gz": gzip, ".bz2": bz2, ".xz": lzma}
-"""Modules that expand and compress, by suffix."""
+"""Modules that expand, by suffix."""
 _MAGIC = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\0": lzma}
 """The same by the first bytes of a file."""
 _BUFFER = 2**20
@@ -135,19 +135,6 @@ def open_plain(path: Path, max_bytes: int | None = None) -> IO[bytes]:
     if module is None:
         return io.BufferedReader(io.FileIO(path), _BUFFER)
     return io.BufferedReader(_Watched(module.open(path), path.name, max_bytes), _BUFFER)
-
-
-@contextmanager
-def open_compressing(path: Path, name: str) -> Iterator[Any]:
-    """A stream of bytes into ``path``, compressed by the suffix of ``name``."""
-    module = COMPRESSIONS.get(Path(name).suffix.casefold())
-    with path.open("wb") as plain:
-        if module is gzip:  # without name and time: the same table gives the same bytes
-            opened: Any = gzip.GzipFile("", "wb", fileobj=plain, mtime=0)
-        else:
-            opened = plain if module is None else module.open(plain, "wb")
-        with opened as stream:
-            yield stream
 
 
 class _Watched(io.RawIOBase):

@@ -18,7 +18,7 @@ from keepers._packages import optional
 from keepers._wording import first_line, some_of
 from keepers.exceptions import DataError, KeepersError, ParameterError, shorten
 from keepers.tables.arrays import open_hdf5
-from keepers.tables.atomic import COMPRESSIONS, open_compressing, raised_outside, whole_file
+from keepers.tables.atomic import raised_outside, whole_file
 from keepers.tables.scans import FileScan
 from keepers.tables.table import (
     LARGEST_EXACT_INTEGER,
@@ -33,16 +33,15 @@ from keepers.tables.table import (
 TEXT = {".csv": "CSV", ".tsv": "TSV"}
 IN_BLOCKS = {**TEXT, ".parquet": "Parquet", ".feather": "Arrow"}
 HOLD_TEXT = {**IN_BLOCKS, ".xlsx": "Excel"}
-WRITTEN = {**HOLD_TEXT, ".h5ad": "AnnData", ".npz": "NumPy archive"}
-"""Formats that are written, by suffix; those in ``TEXT`` may also be compressed."""
+WRITTEN = {**HOLD_TEXT, ".h5ad": "AnnData"}
+"""Formats that are written, by suffix."""
 _SAME = {".tab": ".tsv", ".pq": ".parquet", ".arrow": ".feather", ".ipc": ".feather"}
 
 
 class _Target(NamedTuple):
-    """A temporary file, the name and the suffix it will have, and titles of ids and labels."""
+    """A temporary file, the suffix it will have, and titles of ids and labels."""
 
     path: Path
-    name: str
     suffix: str
     titles: tuple[str, str]
 
@@ -67,8 +66,7 @@ def write_table(
     Parameters
     ----------
     path : str or Path
-        .csv or .tsv, also with .gz, .bz2 or .xz after it, .parquet, .feather or .xlsx; for
-        numbers only also .h5ad or .npz.
+        .csv, .tsv, .parquet, .feather or .xlsx; for numbers only also .h5ad.
     table : Table or FileScan
         A scan is written to .csv, .tsv, .parquet or .feather, with few rows in memory at a time.
     names : iterable of str or None
@@ -106,7 +104,7 @@ def write_table(
     refuse_absent(sorted(wanted), table.columns)
     kept = [name for name in table.columns if name in wanted]
     with whole_file(path, force=force) as temporary, _library_errors(path, WRITTEN[suffix]):
-        target = _Target(temporary, path.name, suffix, (identifier_name, label_name))
+        target = _Target(temporary, suffix, (identifier_name, label_name))
         if not isinstance(table, Table):
             with _rows_of(table, kept, target) as rows:
                 _sink(rows, target)
@@ -115,7 +113,7 @@ def write_table(
         elif suffix in HOLD_TEXT:
             _sink(_frame_of(table.select(kept), target).lazy(), target)
         else:
-            _write_numbers(table.select(kept), target)
+            _write_h5ad(table.select(kept), target)
     return path
 
 
@@ -132,13 +130,11 @@ def csv_text(rows: Iterable[Sequence[Any]]) -> str:
 def check_suffix(path: Path, *, in_blocks: bool = False) -> str:
     """The suffix that stands for the format; raise if it is not written, or not in blocks."""
     end = path.suffix.casefold()
-    is_packed = end in COMPRESSIONS
-    end = Path(path.stem).suffix.casefold() if is_packed else end
     suffix = _SAME.get(end, end)
-    if suffix not in WRITTEN or (is_packed and suffix not in TEXT):
+    if suffix not in WRITTEN:
         raise ParameterError(
             f"The suffix of a written table must be one of {', '.join(WRITTEN)}; got "
-            f"{shorten(path.name)}. Text may be compressed ({', '.join(COMPRESSIONS)})."
+            f"{shorten(path.name)}."
         )
     if in_blocks and suffix not in IN_BLOCKS:
         raise ParameterError(
@@ -242,8 +238,7 @@ def _write_text(lazy: Any, target: _Target) -> None:
     settings: dict[str, Any] = {"separator": "," if target.suffix == ".csv" else "\t"}
     if len(lazy.collect_schema()) == 1:
         settings["null_value"] = '""'  # an empty line would not count as a row
-    with open_compressing(target.path, target.name) as stream:
-        lazy.sink_csv(stream, **settings)
+    lazy.sink_csv(target.path, **settings)
 
 
 def _write_excel(frame: Any, path: Path) -> None:
@@ -271,34 +266,24 @@ def _write_excel(frame: Any, path: Path) -> None:
     path.write_bytes(packed.getbuffer())
 
 
-def _write_numbers(table: Table, target: _Target) -> None:
-    """NumPy archives and AnnData; a sparse matrix stays sparse."""
+def _write_h5ad(table: Table, target: _Target) -> None:
+    """Numbers with what names their rows and columns; a sparse matrix stays sparse."""
     if table.others:
         raise ParameterError(
-            f"{WRITTEN[target.suffix]} files hold numbers only; these columns hold text or dates: "
+            f"AnnData files hold numbers only; these columns hold text or dates: "
             f"{some_of([repr(name) for name in table.others])}. Choose {', '.join(HOLD_TEXT)}."
         )
-    X, names = table.values, table.names.astype(str)
     ids, labels = (
         vector if vector is None or vector.dtype.kind in "biuf" else vector.astype(str)
         for vector in (table.ids, table.labels)
     )
-    if target.suffix == ".h5ad":
-        anndata, pd = optional("anndata", ".h5ad files"), optional("pandas", ".h5ad files")
-        index = np.arange(table.n_samples).astype(str) if ids is None else ids
-        obs = pd.DataFrame({} if labels is None else {target.titles[1]: labels}, index=index)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # names of samples need not differ
-            anndata.AnnData(X, obs, pd.DataFrame(index=names)).write_h5ad(target.path)
-    else:
-        arrays: dict[str, Any] = {"feature_names": names, "sample_names": ids, "y": labels}
-        if table.is_sparse:  # as scipy.sparse.save_npz does
-            arrays |= {"format": np.array(b"csr"), "shape": np.array(X.shape)}
-            arrays |= {"data": X.data, "indices": X.indices, "indptr": X.indptr}
-        else:
-            arrays["X"] = X
-        with target.path.open("wb") as stream:
-            np.savez_compressed(stream, **{n: a for n, a in arrays.items() if a is not None})
+    anndata, pd = optional("anndata", ".h5ad files"), optional("pandas", ".h5ad files")
+    index = np.arange(table.n_samples).astype(str) if ids is None else ids
+    obs = pd.DataFrame({} if labels is None else {target.titles[1]: labels}, index=index)
+    var = pd.DataFrame(index=table.names.astype(str))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # names of samples need not differ
+        anndata.AnnData(table.values, obs, var).write_h5ad(target.path)
 
 
 def _copy_h5ad(source: Path, path: Path, names: list[str]) -> None:
