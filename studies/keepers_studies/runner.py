@@ -17,7 +17,6 @@ import scipy.sparse as sp
 
 from keepers._packages import package_versions
 from keepers.exceptions import DataError
-from keepers.prepare.scaling import scale_samples
 from keepers.tables.opening import open_table
 from keepers_studies.catalogue import entry_named, find
 from keepers_studies.plan import (
@@ -30,6 +29,7 @@ from keepers_studies.plan import (
     plan_tasks,
     without_version,
 )
+from keepers_studies.scaling import scale_data
 from keepers_studies.specification import DataChoice, StudySpec
 from keepers_studies.store import STORE, Store, claim_folder
 from keepers_studies.worker import run_task
@@ -75,7 +75,7 @@ def run_study(
         tables: dict[str, TableFacts] = {}
         for choice in spec.data:
             X, classes = _read(choice, spec)
-            scaled = scale_samples(transform_values(X, choice.transform), choice.scaling)
+            scaled = scale_data(transform_values(X, choice.transform), choice.scaling)
             prepared[choice.title] = scaled, classes
             # Logarithms differ between CPUs in the last digit: known by the values before.
             tables[choice.title] = _facts(X if choice.transform else scaled, classes)

@@ -16,8 +16,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from keepers.catalogue import METHODS, find_method
 from keepers.exceptions import DataError, shorten
-from keepers.prepare.scaling import SCALINGS
 from keepers_studies.catalogue import data_folder, entry_named
+from keepers_studies.scaling import SCALINGS
 
 STUDIES = ("paper", "quick", "suite", "fseval")
 """The studies that come with the package."""

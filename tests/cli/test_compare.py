@@ -1,6 +1,5 @@
 """`keepers compare`: every method without the classes, then k-means against them."""
 
-import csv
 import json
 
 import numpy as np
@@ -14,19 +13,18 @@ from keepers.metrics import clustering_accuracy
 ROLES = ("--id", "sample", "--labels", "class")
 
 
-def test_every_method_and_the_baselines_have_a_row_a_count(quick_keepers, table, tmp_path):
+def test_every_method_and_the_baselines_have_a_row_a_count(quick_keepers, table):
     asked = ("--methods", "auto,variance", "--ks", "2,4", "--repeats", 2, "--threads", 1)
-    done = quick_keepers("compare", table, *ROLES, *asked, "--out", "all.csv")
+    done = quick_keepers("compare", table, *ROLES, *asked)
     assert done.returncode == 0, done.stderr
-    with (tmp_path / "all.csv").open() as stream:
-        rows = list(csv.DictReader(stream))
-    found = {(row["method"], int(row["k"])) for row in rows}
-    assert {("AutoSelector", 2), ("AutoSelector", 4), ("Variance", 2), ("Random", 4)} <= found
-    assert ("All features", 8) in found
-    auto = next(row for row in rows if row["method"] == "AutoSelector" and row["k"] == "2")
-    assert float(auto["acc"]) == 1.0  # the first two columns tell the classes
     assert "ACC / NMI on table" in done.stdout
     assert "tuned" not in (done.stdout + done.stderr).lower()
+    rows = json.loads(quick_keepers("compare", table, *ROLES, *asked, "--json").stdout)["results"]
+    found = {(row["method"], row["k"]) for row in rows}
+    assert {("AutoSelector", 2), ("AutoSelector", 4), ("Variance", 2), ("Random", 4)} <= found
+    assert ("All features", 8) in found
+    auto = next(row for row in rows if row["method"] == "AutoSelector" and row["k"] == 2)
+    assert auto["acc"] == 1.0  # the first two columns tell the classes
 
 
 def test_all_features_have_the_accuracy_of_scikit_learns_k_means(quick_keepers, table):
@@ -59,11 +57,12 @@ def test_every_number_is_printed_once(quick_keepers, tmp_path):
     wine = load_wine(as_frame=True).frame.rename(columns={"target": "cultivar"})
     wine.to_csv(tmp_path / "wine.csv", index=False)
     asked = ("--methods", "variance,lapscore", "--ks", "3,8,13,50", "--repeats", 2, "--threads", 1)
-    done = quick_keepers("compare", "wine.csv", "--labels", "cultivar", *asked, "--out", "all.csv")
+    command = ("compare", "wine.csv", "--labels", "cultivar", *asked)
+    done = quick_keepers(*command)
     assert "There are 13 features, so --ks 13 and more would keep all" in done.stderr
     heading, *rows = done.stdout.splitlines()[1:]
     assert [heading.count(f"k = {k}") for k in (3, 8, 13, 50)] == [1, 1, 1, 0]
-    results = pd.read_csv(tmp_path / "all.csv")
+    results = pd.DataFrame(json.loads(quick_keepers(*command, "--json").stdout)["results"])
     assert not results.duplicated(["method", "k"]).any()
     for row in rows:
         mine = results[[row.startswith(name) for name in results["method"]]]

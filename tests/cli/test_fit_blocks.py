@@ -57,7 +57,7 @@ def test_a_folder_and_a_pattern_give_what_the_whole_table_gives(quick_keepers, p
     ("options", "message"),
     [
         (("-k", 3, "--method", "lapscore"), "auto, spcafs, fspca;"),
-        (("-k", 3, "--scale", "unit-features"), "needs the table in memory"),
+        (("-k", 3, "--scale", "unit-samples"), "needs the table in memory"),
         (("-k", 3, "--transpose"), "needs the table in memory"),
         (("-k", 3, "--drop-samples", "a"), "needs the table in memory"),
         (("-k", 3, "--out", "kept.h5ad"), "whole"),

@@ -18,16 +18,13 @@ from keepers.cli.prepared import prepare, scale_table
 from keepers.exceptions import KeepersError, ParameterError
 from keepers.metrics import clustering_accuracy, normalized_mutual_information
 from keepers.prepare.scaling import SCALINGS
-from keepers.tables.atomic import whole_file
 from keepers.tables.table import Table
-from keepers.tables.writing import csv_text
 
 Result = dict[str, Any]
 """method, k, acc, nmi (means over the repeats of k-means), seconds of a fit, and error."""
 
 
 def compare(data: str, options: console.CompareOptions) -> None:
-    console.check_outputs({"--out": options.out}, [data], force=options.force)
     scale = console.one_of("--scale", options.scale, ("auto", *SCALINGS))
     counts = [console.as_number(word, "--ks") for word in options.ks.split(",")]
     methods = _methods(options.methods)
@@ -55,18 +52,12 @@ def compare(data: str, options: console.CompareOptions) -> None:
     say_notes(notes)
     table = scale_table(prepared.rows, scale)
     results = run(table, methods, counts, options)
-    if options.out is not None:
-        with whole_file(options.out, force=options.force) as target:
-            lines = csv_text([list(results[0]), *(list(each.values()) for each in results)])
-            target.write_text(lines, encoding="utf-8", errors="replace")
     if options.json:
         console.print_json({"data": table.name, "scaling": scale, "results": results})
         return
     print_results(results, table.name)
     for name, why in {each["method"]: each["error"] for each in results if each["error"]}.items():
         note(f"keepers: note: {name} has no result. {why}")
-    if options.out is not None:
-        note(f"Wrote {options.out}")
 
 
 def _methods(names: str) -> list[Method]:

@@ -365,8 +365,6 @@ class CompareOptions(FitOptions):
     )
     ks: str = _option("--ks NUMBERS", "Numbers of features.", "10,20,50,100")
     repeats: int = _option("--repeats N", "Repeats of k-means.", 20, min=1)
-    out: File = _option("--out FILE", "Write all numbers (CSV).")
-    force: bool = _option("--force", "Replace files that exist.", False)
     scale: str = _option(
         "--scale HOW", "auto (standardise if units differ), or as in select.", "auto"
     )

@@ -1,4 +1,4 @@
-"""The scalings of a whole table that ``--scale`` and studies offer, by scikit-learn."""
+"""The scalings of a whole table that ``--scale`` offers, by scikit-learn."""
 
 from typing import Any
 
@@ -9,15 +9,7 @@ from scipy.sparse.linalg import norm as sparse_norm
 from keepers._wording import closest
 from keepers.exceptions import DataError, ParameterError, shorten
 
-SCALINGS = (
-    "raw",
-    "unit-samples",
-    "standardize-samples",
-    "unit-features",
-    "standardize-features",
-    "min-max-features",
-    "0-255",
-)
+SCALINGS = ("raw", "unit-samples", "standardize-features")
 
 
 def scale_samples(X: Any, scaling: str) -> Any:
@@ -28,13 +20,10 @@ def scale_samples(X: Any, scaling: str) -> Any:
     X : ndarray or CSR/CSC matrix of shape (n_samples, n_features)
         The table.
     scaling : str
-        "raw": as it is. "unit-samples", "unit-features": every row or column divided by its
-        Euclidean norm. "standardize-samples", "standardize-features": to mean 0 and standard
-        deviation 1 (divisor n). "min-max-features": every column to 0 (its smallest value) to 1
-        (its largest). "0-255": the whole table by one shift and one factor, as grey levels are
-        stored. Rows and columns of zeros stay; constant ones become 0 when standardised or put
-        between 0 and 1. Standardising features makes all variances equal, which leaves nothing to
-        methods that look for variance (SPCAFS, VarianceScore).
+        "raw": as it is. "unit-samples": every row divided by its Euclidean norm; rows of zeros
+        stay. "standardize-features": every column to mean 0 and standard deviation 1 (divisor n);
+        constant ones become 0. This makes all variances equal, which leaves nothing to methods
+        that look for variance (SPCAFS, VarianceScore).
 
     Returns
     -------
@@ -48,8 +37,7 @@ def scale_samples(X: Any, scaling: str) -> Any:
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
-    # Slow to import, and only needed here.
-    from sklearn.preprocessing import StandardScaler, minmax_scale
+    from sklearn.preprocessing import StandardScaler  # slow to import, and only needed here
 
     if scaling not in SCALINGS:
         known = ", ".join(repr(name) for name in SCALINGS)
@@ -57,28 +45,19 @@ def scale_samples(X: Any, scaling: str) -> Any:
         raise ParameterError(f"scaling must be one of {known}; got {shorten(scaling)}.{meant}")
     if scaling == "raw":
         return X
-    axis = 1 if scaling.endswith("samples") else 0
-    if scaling.startswith("unit"):
+    if scaling == "unit-samples":
         # By the largest entry first: squares cannot overflow.
-        scaled = _divide(_divide(X, np.inf, axis), 2, axis)
+        scaled = _divide(_divide(X, np.inf), 2)
         return scaled.asformat(X.format) if sp.issparse(X) else scaled
     if sp.issparse(X):
-        if scaling == "0-255" and X.min() == 0:
-            return X * X.dtype.type(255.0 / (X.max() or 1.0))
         raise DataError(
-            f"Subtracting fills a sparse matrix; {scaling!r} needs a dense table. Use 'raw', "
-            "'unit-samples' or 'unit-features', or pass X.toarray() if it fits in memory."
+            f"Subtracting fills a sparse matrix; {scaling!r} needs a dense table. Use 'raw' or "
+            "'unit-samples', or pass X.toarray() if it fits in memory."
         )
-    if scaling == "0-255":
-        return minmax_scale(X.ravel(), (0, 255)).reshape(X.shape)
-    if scaling == "min-max-features":
-        return minmax_scale(X)
-    standardised = StandardScaler().fit_transform(X.T if axis else X)
-    return standardised.T if axis else standardised
+    return StandardScaler().fit_transform(X)
 
 
-def _divide(X: Any, order: float, axis: int) -> Any:
-    """Every row (axis 1) or column (axis 0) over its norm of this order; zeros stay."""
-    norms = (sparse_norm if sp.issparse(X) else np.linalg.norm)(X, order, axis=axis)
-    factors = sp.diags_array(1.0 / np.where(norms == 0.0, 1.0, norms), dtype=X.dtype)
-    return factors @ X if axis == 1 else X @ factors
+def _divide(X: Any, order: float) -> Any:
+    """Every row over its norm of this order; zeros stay."""
+    norms = (sparse_norm if sp.issparse(X) else np.linalg.norm)(X, order, axis=1)
+    return sp.diags_array(1.0 / np.where(norms == 0.0, 1.0, norms), dtype=X.dtype) @ X
