@@ -275,27 +275,20 @@ def compute(node: Any) -> Any:
             f"The Dask scheduler was lost or cancelled the work ({first_line(error)}). Check its "
             "log, start it again, and repeat the fit."
         ) from error
-    except Exception as error:
-        if type(error).__name__ != "KilledWorker":
-            raise
-        raise DataError(
-            "A chunk must fit into the memory of a worker; workers died one after the other "
-            f"({first_line(error)}). Use smaller chunks (X.rechunk), or more memory."
-        ) from error
 
 
 @contextmanager
-def dask_client(scheduler: str, *, show_log: bool = False) -> Iterator[Any]:
+def dask_client(scheduler: str) -> Iterator[Any]:
     """Send all Dask work inside the block to a cluster that runs; yields its client.
 
     ``scheduler`` is its address ("tcp://10.0.0.1:8786"); keepers has to be installed there as well.
-    Dask's log is silenced unless ``show_log``.
+    Dask's log is silenced.
     """
     distributed = _distributed()  # sets levels of the log on import
-    if not show_log:  # until Python ends: some lines are written long after a connection is closed
-        loggers = [name for name in logging.root.manager.loggerDict if "distributed." in name]
-        for name in [*loggers, "distributed", "tornado", "tornado.application", "asyncio"]:
-            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+    # Until Python ends: some lines are written long after a connection is closed.
+    loggers = [name for name in logging.root.manager.loggerDict if "distributed." in name]
+    for name in [*loggers, "distributed", "tornado", "tornado.application", "asyncio"]:
+        logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     # A client that loses its scheduler takes itself away. What is set before it stays, and keeps
     # Dask from computing in this process instead.
     with _dask().config.set(scheduler="dask.distributed"):

@@ -17,7 +17,6 @@ from keepers.cli.console import note, printable, progress_line, say_notes
 from keepers.cli.prepared import prepare, scale_table
 from keepers.exceptions import KeepersError, ParameterError
 from keepers.metrics import clustering_accuracy, normalized_mutual_information
-from keepers.prepare.scaling import SCALINGS
 from keepers.tables.table import Table
 
 Result = dict[str, Any]
@@ -25,7 +24,6 @@ Result = dict[str, Any]
 
 
 def compare(data: str, options: console.CompareOptions) -> None:
-    scale = console.one_of("--scale", options.scale, ("auto", *SCALINGS))
     counts = [console.as_number(word, "--ks") for word in options.ks.split(",")]
     methods = _methods(options.methods)
     prepared = prepare(data, options, in_blocks=False)
@@ -35,15 +33,12 @@ def compare(data: str, options: console.CompareOptions) -> None:
         )
     notes = []
     differ = any(finding.about == "units" for finding in prepared.check.findings)
-    if differ and scale == "auto":
+    scale = "standardize-features" if differ else "raw"
+    if differ:
         notes.append(
-            "The columns have different units: all are standardised (--scale raw: as given). "
-            "Variance, which is then 1 for all of them, takes the first columns."
+            "The columns have different units: all are standardised. Variance, which is then 1 "
+            "for all of them, takes the first columns."
         )
-    elif differ and scale == "raw":
-        notes.append("The columns with the largest numbers decide the clusters.")
-    if scale == "auto":
-        scale = "standardize-features" if differ else "raw"
     d = prepared.rows.n_features
     if too_many := [k for k in counts if k >= d]:
         text = f"There are {d} features, so --ks {too_many[0]} and more would keep all of them: see"

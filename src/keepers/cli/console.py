@@ -30,6 +30,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.text import Text as Shown
 from typer.core import TyperGroup
 
 from keepers.catalogue import METHODS
@@ -176,29 +177,19 @@ def print_json(content: dict[str, Any]) -> None:
 
 @contextmanager
 def progress_line(text: str) -> Iterator[Callable[[str], None]]:
-    """Show a line with the time it takes inside the block, and afterwards its warnings.
+    """Show a line inside the block, and afterwards its warnings.
 
     Yields a function that shows another text.
     """
     shown = stderr.is_terminal and not stderr.quiet
     with (
         warnings.catch_warnings(record=True) as caught,
-        _spinner(text) if shown else nullcontext(lambda text: None) as show,
+        stderr.status(Shown(printable(text)), spinner="line") if shown else nullcontext() as status,
     ):
         warnings.simplefilter("always", KeepersWarning)
-        yield show
+        yield lambda text: status.update(Shown(printable(text))) if status else None
     messages = [str(w.message) for w in caught if issubclass(w.category, KeepersWarning)]
     say_notes(dict.fromkeys(messages))
-
-
-@contextmanager
-def _spinner(text: str) -> Iterator[Callable[[str], None]]:
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = SpinnerColumn("line"), TextColumn("{task.description}", markup=False)
-    with Progress(*columns, TimeElapsedColumn(), console=stderr, transient=True) as bar:
-        task = bar.add_task(printable(text), total=None)
-        yield lambda text: bar.update(task, description=printable(text))
 
 
 METHOD_NAMES = tuple(method.name for method in METHODS if method.selects)
@@ -323,7 +314,6 @@ class ApplyOptions(ReadingOptions):
 class FitOptions(CheckOptions):
     """Options of the commands that fit something."""
 
-    scale: str = _option("--scale HOW", "Scale the values: unit-samples, ...", "raw")
     seed: int = _rare("--seed N", "Seed of all random numbers.", 0, min=0, max=2**32 - 1)
     threads: Number = _rare("--threads N", "Cores to use (all).", min=1)
 
@@ -339,6 +329,7 @@ class SelectOptions(FitOptions):
     report: File = _option("--report FILE", "Write a report (HTML).")
     save: File = _option("--save FILE", "Write a recipe (JSON) for `keepers apply`.")
     scores: File = _option("--scores FILE", "Write rank, score and reason of every column (CSV).")
+    scale: str = _option("--scale HOW", "Scale the values: unit-samples, ...", "raw")
     force: bool = _option("--force", "Replace files that exist.", False)
     memory: Text = _option("--memory SIZE", "Read in blocks, using at most SIZE (4G).")
     scheduler: Text = _rare("--scheduler ADDRESS", "Read in blocks, on a Dask cluster (tcp://...).")
@@ -354,6 +345,7 @@ class CertifyOptions(FitOptions):
     components: str = _option(
         "--components -m M", "Number of components, a share (0.8), or auto.", "auto"
     )
+    scale: str = _option("--scale HOW", "Scale the values: unit-samples, ...", "raw")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -365,9 +357,6 @@ class CompareOptions(FitOptions):
     )
     ks: str = _option("--ks NUMBERS", "Numbers of features.", "10,20,50,100")
     repeats: int = _option("--repeats N", "Repeats of k-means.", 20, min=1)
-    scale: str = _option(
-        "--scale HOW", "auto (standardise if units differ), or as in select.", "auto"
-    )
 
 
 def takes_options(app: typer.Typer, module: str) -> Callable[[Callable[..., None]], None]:
@@ -467,13 +456,7 @@ def read_feature_list(path: str) -> list[str]:
         return list(Recipe.load(Path(path)).features)
     raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     name = "the standard input" if path == "-" else path
-    try:
-        lines = [line.strip() for line in raw.decode("utf-8-sig").splitlines()]
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"A list of features is text in UTF-8; {name} is not, at byte {error.start}. Save it "
-            "as text with one name per line."
-        ) from error
+    lines = [line.strip() for line in raw.decode("utf-8-sig", errors="replace").splitlines()]
     features = [line for line in lines if line and not line.startswith("#")]
     if not features:
         raise DataError(f"A list must name at least one feature; {name} names none.")

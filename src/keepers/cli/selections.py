@@ -198,7 +198,7 @@ def _fit_blocks(selector: Any, local: PreparedBlocks, options: console.SelectOpt
     if options.scheduler is None:
         selector.fit_blocks(local)
         return
-    with dask_client(options.scheduler, show_log=options.debug) as client:
+    with dask_client(options.scheduler) as client:
         n_workers = max(1, len(client.scheduler_info(n_workers=-1)["workers"]))
         parts = local.parts(4 * n_workers)
         selector.fit_blocks(DaskBlocks.of_parts(parts, local.name))

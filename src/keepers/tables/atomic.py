@@ -65,11 +65,6 @@ def is_same_file(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def is_temporary(name: str) -> bool:
-    """True if a file has the name of a temporary file of `whole_file`."""
-    return name.startswith(".keepers-") and name.endswith(".part")
-
-
 def _target_of(path: str | Path, force: bool) -> Path:
     """The file that is written, links followed; raise if something else must not be replaced."""
     target = Path(os.path.realpath(path))
