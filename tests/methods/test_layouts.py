@@ -123,6 +123,15 @@ def test_one_and_two_threads_keep_the_same_features(name, table):
         assert kept(name, TABLES[table]) == alone
 
 
+@pytest.mark.parametrize("name", ["SPCAFS", "FSPCA"])
+def test_scores_of_single_precision_are_those_of_the_same_values_in_double(name):
+    mixing = np.random.default_rng(1).standard_normal((12, 12))
+    X = (np.random.default_rng(0).standard_normal((80, 12)) @ mixing).astype(np.float32)
+    selector = SELECTORS[name]
+    expected = selector.fit(X.astype(np.float64)).scores_.astype(np.float32)
+    np.testing.assert_array_equal(selector.fit(X).scores_, expected)
+
+
 # Without EUFS, which amplifies rounding from step to step.
 @pytest.mark.parametrize("table", TABLES)
 @pytest.mark.parametrize("name", [name for name in SELECTORS if name != "EUFS"])

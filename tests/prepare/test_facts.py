@@ -98,3 +98,9 @@ def test_the_same_rows_are_drawn_from_blocks(step, storage):
     values = facts.sample.values
     np.testing.assert_array_equal(values.toarray() if sp.issparse(values) else values, X[expected])
     assert facts.sample.frame["t"].to_list() == [words[row] for row in expected]
+
+
+def test_the_drawn_rows_are_called_as_the_source_not_as_its_first_part():
+    facts = facts_of(np.eye(3), 1)
+    assert table_of(np.eye(3)).name != "whole"
+    assert facts.sample.name == facts.name == "whole"
