@@ -111,6 +111,23 @@ def test_auto_counts_the_factors_of_a_table_and_takes_at_least_one(n_factors, ex
     np.testing.assert_allclose(ours @ ours.T, leading @ leading.T, atol=1e-6 if exact else 1e-2)
 
 
+@pytest.mark.parametrize(("n_factors", "above", "below"), [(2, 1.03, 0.97), (7, 1.06, 0.97)])
+def test_factors_little_above_the_edge_are_counted(n_factors, above, below, monkeypatch):
+    monkeypatch.setattr("keepers.linalg.scatter.SMALL_SIDE", 0)
+    edge = (1 + np.sqrt(400 / 800)) ** 2  # of equal variances
+    rest = np.linspace(below, 0, 400 - n_factors)
+    values = edge * np.concatenate([[20.0], np.full(n_factors - 1, above), rest])
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((400, 400)))[0]
+    found = leading_spectrum(
+        DenseScatter(matrix_with(800 * values, Q)),
+        "auto",
+        n_samples=800,
+        sum_of_squares=np.full(400, 800.0),
+        rng=np.random.default_rng(0),
+    )
+    assert len(found.values) == n_factors
+
+
 @pytest.mark.parametrize("size", [1, 2, 3, 33, 150])
 @pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
 def test_leading_pairs_are_those_of_lapack_whatever_the_size_and_the_scale(size, scale):
