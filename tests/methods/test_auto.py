@@ -540,6 +540,14 @@ def test_every_storage_gives_the_same_features(storage, X):
     np.testing.assert_array_equal(found.stability_.stand_ins, expected.stability_.stand_ins)
 
 
+def test_the_order_goes_as_far_as_the_number_however_few_are_tried(X, monkeypatch):
+    expected = AutoSelector(40).fit(X).ranking_
+    monkeypatch.setattr(auto, "FIRST_TRIED", 10)
+    monkeypatch.setattr(auto, "MOST_TRIED", 10)
+    found = AutoSelector(40).fit(X).ranking_
+    np.testing.assert_array_equal(np.argsort(found)[:40], np.argsort(expected)[:40])
+
+
 def test_what_must_stay_comes_first_and_what_must_go_has_no_say(X):
     selector = AutoSelector(6, must_keep=[45, 3], never_keep=[0, 1, 2]).fit(X)
     assert set(selector.top(2).indices) == {3, 45}

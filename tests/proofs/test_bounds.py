@@ -64,6 +64,19 @@ def test_blocks_of_any_kind_bound_the_optimum():
         assert_proofs_hold(case, bound.proofs(case.best))
 
 
+@pytest.mark.parametrize("unit", [2.0**-60, 2.0**60])
+def test_blocks_bound_in_any_unit(unit):
+    S = np.cov(np.random.default_rng(0).standard_normal((30, 8)), rowvar=False)
+    V = np.linalg.eigh(S)[1]
+    V[:, 0] = V[:, 1] + V[:, 2]  # dependent columns
+    expected, found = (
+        SpectralBound.from_block(V, s * (S @ V), s * S.diagonal(), DOUBLE_ROUNDING).bound(6, 1)
+        for s in (1.0, unit)
+    )
+    assert expected.value < 0.6 * np.sort(S.diagonal())[-6:].sum()  # the spectrum counts
+    assert found.value / unit == pytest.approx(expected.value, rel=1e-9)
+
+
 @pytest.mark.parametrize("n_more", [0, 1, 3])
 def test_a_part_of_the_eigenpairs_bounds_the_optimum(n_more, monkeypatch):
     monkeypatch.setattr("keepers.proofs.bounds.CHEAP_PAIRS", 0)
