@@ -358,3 +358,11 @@ def test_a_tight_bound_of_a_table_without_a_small_side_is_refused(X, monkeypatch
     with pytest.raises(ParameterError, match="tight=True needs a table in memory"):
         certify(X, [0, 1, 2], 2, tight=True)
     assert 0.0 < certify(X, [0, 1, 2], 2).share <= 1.0
+
+
+def test_without_a_small_side_the_bound_is_that_of_the_spectrum_unless_asked(X, monkeypatch):
+    monkeypatch.setattr("keepers.linalg.scatter.SMALL_SIDE", 0)
+    found = certify(X, [0, 1, 2], 2, random_state=0)
+    expected = certify(X, [0, 1, 2], 2, tight=False, random_state=0)
+    assert found.bound == "spectrum"
+    assert found.upper_bound == expected.upper_bound
