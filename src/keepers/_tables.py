@@ -37,10 +37,9 @@ class AsTable:
         return ""
 
 
-def as_frame(rows: Rows, headings: Sequence[str] | None = None) -> Any:
-    """Rows as a pandas data frame; ``headings`` are needed if there may be no row."""
-    pandas = optional("pandas", "Data frames of results")
-    return pandas.DataFrame(list(rows), columns=headings)
+def as_frame(rows: Rows) -> Any:
+    """Rows as a pandas data frame."""
+    return optional("pandas", "Data frames of results").DataFrame(list(rows))
 
 
 def as_html(rows: Rows, caption: str = "") -> str:

@@ -442,8 +442,8 @@ class FSPCA(ScatterSelector):
 
     where S is the scatter of the centred data. The problem is NP-hard. The search makes the
     projection steps of Tian, Nie, Wang and Li (NeurIPS 2020), which never lose variance, from
-    several starts, and then exchanges single features. On 300 small tables on
-    which all sets were tried, it found the best one in 299.
+    several starts, and then exchanges single features. On 300 small tables, of which all sets were
+    tried, it found the best one in 299.
 
     Use it if variance itself is the goal, as in compression. For clusters, `SPCAFS` or
     `AutoSelector` do as well or better. Columns with large numbers have large variances, so see

@@ -22,7 +22,8 @@ from keepers.tables.table import refuse_size
 
 COMPRESSIONS = {".gz": gzip, ".bz2": bz2, ".xz": lzma}
 """Modules that expand, by suffix."""
-_MAGIC = {b"\x1f\x8b": gzip, b"BZh": bz2, b"\xfd7zXZ\0": lzma}
+_MAGIC = {b"\x1f\x8b": gzip, b"\xfd7zXZ\0": lzma}
+_MAGIC |= {b"BZh%d1AY&SY" % level: bz2 for level in range(1, 10)}
 """The same by the first bytes of a file."""
 _BUFFER = 2**20
 _WAY_OUT = "Choose another place, or make room."
